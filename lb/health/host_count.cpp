@@ -41,19 +41,4 @@ HostReportPtr fit_of(const HostTally& fit, const HostTally& total) {
   return report;
 }
 
-PriorityHosts hosts_of(const Child& child) {
-  PriorityHosts sum;
-  if (child.hosts != nullptr) {
-    for (const PriorityHosts& at : child.hosts->priorities) {
-      add(sum.healthy, at.healthy);
-      add(sum.degraded, at.degraded);
-      add(sum.total, at.total);
-    }
-    return sum;
-  }
-  sum.total = tally(child.endpoints);
-  if (child.lasting_state != ConnectivityState::kTransientFailure) sum.healthy = sum.total;
-  return sum;
-}
-
 }  // namespace signalbox::lb

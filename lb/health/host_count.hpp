@@ -21,7 +21,6 @@
 
 #include <vector>
 
-#include "lb/child_set.hpp"
 #include "messages/lb_events.hpp"
 
 namespace signalbox::lb {
@@ -46,10 +45,5 @@ HostTally tally(const EndpointsPtr& endpoints);
 
 /// The report of a leaf policy: `fit` of `total` endpoints are fit.
 HostReportPtr fit_of(const HostTally& fit, const HostTally& total);
-
-/// How many endpoints of a child are healthy, and how many there are, all priorities together. They
-/// come from the child's HostReport. Without one, all of its endpoints count as healthy, or none
-/// while Child::lasting_state is TRANSIENT_FAILURE.
-PriorityHosts hosts_of(const Child& child);
 
 }  // namespace signalbox::lb

@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "lb/child_set.hpp"
 #include "lb/config_of.hpp"
 #include "lb/pick/pickers.hpp"
+#include "lb/tree/child_set.hpp"
 #include "lb/tree/cluster_tree.hpp"
 #include "lb/tree/published.hpp"
 #include "messages/overloaded.hpp"

@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "lb/child_set.hpp"
 #include "lb/config_of.hpp"
 #include "lb/pick/pickers.hpp"
+#include "lb/tree/child_set.hpp"
 #include "lb/tree/cluster_manager_picker.hpp"
 #include "messages/overloaded.hpp"
 

@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "lb/child_set.hpp"
 #include "lb/config_of.hpp"
 #include "lb/health/host_count.hpp"
 #include "lb/health/spread.hpp"
 #include "lb/pick/pickers.hpp"
 #include "lb/state_sum.hpp"
+#include "lb/tree/child_set.hpp"
 #include "lb/tree/leaf_tiers_picker.hpp"
 #include "lb/tree/pending_update.hpp"
 #include "lb/tree/published.hpp"

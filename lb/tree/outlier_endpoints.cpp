@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "lb/child_set.hpp"
 #include "lb/shrink.hpp"
+#include "lb/tree/child_set.hpp"
 
 namespace signalbox::lb {
 namespace {

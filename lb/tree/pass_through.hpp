@@ -11,8 +11,8 @@
 
 #pragma once
 
-#include "lb/child_set.hpp"
 #include "lb/policy.hpp"
+#include "lb/tree/child_set.hpp"
 #include "lb/tree/published.hpp"
 
 namespace signalbox::lb {

@@ -14,7 +14,7 @@
 
 #include <optional>
 
-#include "lb/child_set.hpp"
+#include "lb/tree/child_set.hpp"
 
 namespace signalbox::lb {
 

@@ -10,10 +10,10 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "lb/child_set.hpp"
 #include "lb/config_of.hpp"
 #include "lb/pick/pickers.hpp"
 #include "lb/trace.hpp"
+#include "lb/tree/child_set.hpp"
 #include "lb/tree/pending_update.hpp"
 #include "lb/tree/priority_rules.hpp"
 #include "lb/tree/priority_watch.hpp"

@@ -9,10 +9,10 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "lb/child_set.hpp"
 #include "lb/config_of.hpp"
 #include "lb/pick/pickers.hpp"
 #include "lb/state_sum.hpp"
+#include "lb/tree/child_set.hpp"
 #include "lb/tree/cluster_tree.hpp"
 #include "lb/tree/pending_update.hpp"
 #include "lb/tree/published.hpp"

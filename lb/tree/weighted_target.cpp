@@ -10,12 +10,12 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "lb/child_set.hpp"
 #include "lb/config_of.hpp"
 #include "lb/health/host_count.hpp"
 #include "lb/health/zone_split.hpp"
 #include "lb/pick/pickers.hpp"
 #include "lb/trace.hpp"
+#include "lb/tree/child_set.hpp"
 #include "lb/tree/published.hpp"
 #include "messages/overloaded.hpp"
 

@@ -17,7 +17,7 @@
 //       of children wait for the end of a burst of events (RebuildSoon), or for an earlier
 //       publication.
 //   W3  The policy's HostReport is the sum of its children's. A child without a HostReport counts
-//       as hosts_of() says (health/host_count.hpp).
+//       as hosts_of() says (child_set.hpp).
 //   W4  With zone_aware, READY children are drawn as health/zone_split says, from the fit endpoints
 //       that their HostReports count. Another count makes a new picker.
 

@@ -15,8 +15,8 @@
 // ConfigUpdated::endpoints, which is never null. docs/custom_policy.md has a complete example.
 //
 // A policy may have child policies of any type that a cluster can name, custom ones included: for
-// example StartChild with make_lb_config(RoundRobinConfig{}). ChildSet (lb/child_set.hpp) meets the
-// obligations of a composite, which is a policy with children.
+// example StartChild with make_lb_config(RoundRobinConfig{}). ChildSet (lb/tree/child_set.hpp)
+// meets the obligations of a composite, which is a policy with children.
 //
 // Threads. Several threads may call parse at the same time. Calls of make and step for one policy
 // are never concurrent, but they may run on any thread of the runtime. Different policies run
@@ -74,9 +74,9 @@
 
 #include "absl/status/statusor.h"
 
-#include "lb/child_set.hpp"
 #include "lb/pick/pickers.hpp"
 #include "lb/policy.hpp"
+#include "lb/tree/child_set.hpp"
 #include "lb/tree/published.hpp"
 #include "messages/invariant.hpp"
 #include "messages/lb_config.hpp"

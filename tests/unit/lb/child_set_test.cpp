@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/child_set.hpp"
+#include "lb/tree/child_set.hpp"
 
 #include <catch2/catch.hpp>
 

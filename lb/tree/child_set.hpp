@@ -60,6 +60,11 @@ struct Child {
 /// unweighted_localities are not compared, because no child reads them.
 bool shares_localities(const EndpointsPtr& left, const EndpointsPtr& right);
 
+/// How many endpoints of a child are healthy, and how many there are, all priorities together. They
+/// come from the child's HostReport. Without one, all of its endpoints count as healthy, or none
+/// while Child::lasting_state is TRANSIENT_FAILURE.
+PriorityHosts hosts_of(const Child& child);
+
 class ChildSet {
  public:
   /// Begins a configuration: updates that are sent to children from now on have the generation and

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/child_set.hpp"
+#include "lb/tree/child_set.hpp"
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
+#include "lb/health/host_count.hpp"
 #include "lb/pick/pickers.hpp"
 #include "lb/state_sum.hpp"
 #include "messages/invariant.hpp"
@@ -33,6 +34,21 @@ bool shares_localities(const EndpointsPtr& left, const EndpointsPtr& right) {
                return a.localities == b.localities && a.degraded == b.degraded &&
                       a.unhealthy == b.unhealthy;
              });
+}
+
+PriorityHosts hosts_of(const Child& child) {
+  PriorityHosts sum;
+  if (child.hosts != nullptr) {
+    for (const PriorityHosts& at : child.hosts->priorities) {
+      add(sum.healthy, at.healthy);
+      add(sum.degraded, at.degraded);
+      add(sum.total, at.total);
+    }
+    return sum;
+  }
+  sum.total = tally(child.endpoints);
+  if (child.lasting_state != ConnectivityState::kTransientFailure) sum.healthy = sum.total;
+  return sum;
 }
 
 void ChildSet::begin(const ConfigUpdated& update) {
