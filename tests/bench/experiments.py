@@ -559,14 +559,15 @@ class Refused(Experiment):
 
 
 class Failover(Experiment):
-    """Every backend of an aggregate's first cluster is killed under load, and comes back."""
+    """Every backend of an aggregate's first cluster is killed under load, and comes back. Our side
+    keeps `standby_priorities` of the next clusters connected."""
 
     RATE = 2000
     PRIMARY = ("127.0.1.1", "127.0.1.2")
     SECONDARY = ("127.0.2.1", "127.0.2.2")
 
-    def __init__(self, retry_policy: Optional[dict] = None) -> None:
-        self._retry_policy = retry_policy
+    def __init__(self, retry_policy: Optional[dict] = None, standby_priorities: int = 0) -> None:
+        self._retry_policy, self._standby_priorities = retry_policy, standby_priorities
 
     def prepare(self, world: World, scale: Scale) -> str:
         self._world = world
@@ -587,6 +588,7 @@ class Failover(Experiment):
 
     def run(self, side: str, pair: int) -> dict:
         client = self._world.start_client(side, "failover", rate=self.RATE,
+                                          standby_priorities=self._standby_priorities,
                                           addresses=",".join(self._primary_addresses))
         client.read(CLIENT_SECONDS)
         # How long the primary is away decides at which point of the client's back-off the primary

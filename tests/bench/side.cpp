@@ -91,6 +91,7 @@ absl::StatusOr<Side> make_side(bool is_ours, const std::string& target, const Si
     if (!chosen.counts_calls) options.metrics_detail = MetricsDetail::kNone;
     if (chosen.assumes_connections) options.transport = EndpointTransport::kAssumed;
     options.scheduler_threads = chosen.scheduler_threads;
+    options.standby_priorities = chosen.standby_priorities;
     options.limits.max_routes = chosen.max_routes;
     auto runtime = Runtime::start(std::move(options));
     if (!runtime.ok()) return runtime.status();

@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,6 +47,7 @@ struct SideOptions {
   /// True: EndpointTransport::kAssumed. No endpoint needs a socket, and no call can be made.
   bool assumes_connections = false;
   std::size_t scheduler_threads = 2;
+  std::uint32_t standby_priorities = 0;
   std::size_t max_routes = xds::kMaxRoutes;
 };
 

@@ -37,8 +37,8 @@ class SmokeTest(unittest.TestCase):
     def test_rows_have_their_form(self) -> None:
         wanted = ["pick_2", "pick_1000_wrr", "rpc_latency_2", "metrics_latency_2", "scrape_10000_ms", "ready_10000_ms", "queued_call", "overload_goodput",
                   "wrr_tail", "least_request_tail",
-                  "failover_ms", "failover_failed_no_retry", "failover_failed", "control_plane_kill_failed", "cold_start_200_targets_ms",
-                  "cold_start_200_targets_requests", "patterns_90000_ms", "patterns_90000_memory"]
+                  "failover_ms", "failover_failed_no_retry", "failover_standby_ms", "failover_failed", "control_plane_kill_failed",
+                  "cold_start_200_targets_ms", "cold_start_200_targets_requests", "patterns_90000_ms", "patterns_90000_memory"]
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "rows.json"
             answer = subprocess.run(self.command("--json", str(file), *wanted), capture_output=True, text=True,
