@@ -51,15 +51,6 @@ struct EndpointSet::Place {
   }
 };
 
-void EndpointSet::Changes::merge(const Changes& more) {
-  list |= more.list;
-  states |= more.states;
-  ready |= more.ready;
-  stale |= more.stale;
-  failure |= more.failure;
-  unreachable |= more.unreachable;
-}
-
 EndpointSet::EndpointSet(Connects connects,
                          Duration attempt_delay,
                          MakeCounter make_counter,

@@ -125,8 +125,6 @@ class EndpointSet {
     bool failure = false;  ///< last_failure() returns another status.
     /// A PickFirst requests re-resolution: it failed at all its addresses, or lost its connection.
     bool unreachable = false;
-
-    void merge(const Changes& more);
   };
 
   /// Whether a member in TRANSIENT_FAILURE counts as fit in the health counts.

@@ -160,7 +160,7 @@ bool ReceivedLoadReport::read(absl::string_view bytes) {
                                                        : kFixed64;
     if (!is_known) continue;
     if (item->type != wanted) {
-      ++ignored_;
+      ignores_some_ = true;
     } else if (map.has_value()) {
       if (!take_entry(*map, item->content)) return false;
     } else if (item->field == kRps) {
@@ -175,7 +175,7 @@ bool ReceivedLoadReport::read(absl::string_view bytes) {
 
 void ReceivedLoadReport::take_value(std::uint64_t field, double value) {
   if (!is_allowed(value, field == kMemUtilization ? kShare : kAny)) {
-    ++ignored_;
+    ignores_some_ = true;
     return;
   }
   switch (field) {
@@ -215,7 +215,7 @@ bool ReceivedLoadReport::take_entry(LoadMetric::Map map, absl::string_view entry
   if (!items.is_whole()) return false;
   const double most = map == LoadMetric::Map::kUtilization ? kShare : kAny;
   if (has_wrong_type || !is_allowed(metric.value, most)) {
-    ++ignored_;
+    ignores_some_ = true;
     return true;
   }
   const auto end = metrics_.begin() + static_cast<std::ptrdiff_t>(report_.metrics.size());

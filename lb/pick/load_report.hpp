@@ -44,13 +44,11 @@ class ReceivedLoadReport {
   /// Null: the report is too large or malformed.
   const LoadReport* report() const { return is_valid_ ? &report_ : nullptr; }
 
-  /// How many single values of the report were ignored, such as NaN (see the head of this file).
-  std::size_t ignored() const { return ignored_; }
-
-  /// How the metrics count the report.
+  /// How the metrics count the report: kPartly if single values were ignored, such as NaN (see the
+  /// head of this file).
   LoadReportResult result() const {
     if (!is_valid_) return LoadReportResult::kRefused;
-    return ignored_ > 0 ? LoadReportResult::kPartly : LoadReportResult::kTaken;
+    return ignores_some_ ? LoadReportResult::kPartly : LoadReportResult::kTaken;
   }
 
  private:
@@ -59,7 +57,7 @@ class ReceivedLoadReport {
   bool take_entry(LoadMetric::Map map, absl::string_view entry);
 
   bool is_valid_ = false;
-  std::size_t ignored_ = 0;
+  bool ignores_some_ = false;
   std::size_t entries_ = 0;
   LoadReport report_;
   std::array<LoadMetric, kMostEntries> metrics_;  // Only the first report_.metrics.size() are set.

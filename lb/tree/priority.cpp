@@ -120,7 +120,7 @@ struct Life {
 
 class PriorityPolicy final : public Policy {
  public:
-  explicit PriorityPolicy(PolicyOptions options) : options_(options) {}
+  explicit PriorityPolicy(PolicyOptions options) : options_(std::move(options)) {}
 
   LbEffects step(const LbEvent& event, Instant now) override {
     LbEffects effects;
@@ -483,7 +483,7 @@ class PriorityPolicy final : public Policy {
 }  // namespace
 
 std::unique_ptr<Policy> make_priority(PolicyOptions options) {
-  return std::make_unique<PriorityPolicy>(options);
+  return std::make_unique<PriorityPolicy>(std::move(options));
 }
 
 }  // namespace signalbox::lb

@@ -61,10 +61,6 @@ void LatencyHistogram::add_extremes(std::uint64_t min, std::uint64_t max, std::u
   max_ = std::max(max_, max);
 }
 
-double LatencyHistogram::mean() const {
-  return count_ == 0 ? 0 : static_cast<double>(sum_) / static_cast<double>(count_);
-}
-
 std::uint64_t LatencyHistogram::percentile(double percent) const {
   if (count_ == 0) return 0;
   const auto wanted = static_cast<std::uint64_t>(

@@ -50,8 +50,6 @@ class LatencyHistogram {
 
   std::uint64_t sum() const { return sum_; }  ///< Exact, up to 584 years.
 
-  double mean() const;
-
   /// The smallest recorded value that at least `percent` of the values do not exceed, rounded up to
   /// its bucket's end or to max(), if that is less; 0 without values.
   /// Precondition: 0 ≤ percent ≤ 100.

@@ -55,7 +55,7 @@ TEST_CASE("load_report: reads every value of a report", "[lb][orca][A51]") {
   const ReceivedLoadReport received(bytes);
   REQUIRE(received.report() != nullptr);
   const LoadReport& report = *received.report();
-  CHECK(received.ignored() == 0);
+  CHECK(received.result() == LoadReportResult::kTaken);
   CHECK(report.cpu_utilization == 1.5);
   CHECK(report.mem_utilization == 0.25);
   CHECK(report.qps == 123.5);
@@ -99,29 +99,36 @@ TEST_CASE("load_report: values that no report may have are left out", "[lb][orca
     const std::string bytes = number(field, bad) + number(field == 1 ? 9 : 1, 0.5);
     const ReceivedLoadReport received(bytes);
     REQUIRE(received.report() != nullptr);
-    CHECK(received.ignored() == 1);
+    CHECK(received.result() == LoadReportResult::kPartly);
     CHECK(received.report()->cpu_utilization + received.report()->application_utilization == 0.5);
   }
   for (const std::uint64_t map : {4U, 5U, 8U}) {
     const std::string bytes = entry(map, "a", bad) + entry(map, "b", 1);
     const ReceivedLoadReport received(bytes);
     REQUIRE(received.report() != nullptr);
-    CHECK(received.ignored() == 1);
+    CHECK(received.result() == LoadReportResult::kPartly);
     REQUIRE(received.report()->metrics.size() == 1);
     CHECK(received.report()->metrics[0].name == "b");
   }
-  const std::string above_one = number(2, 1.01) + entry(5, "disk", 1.01);
-  CHECK(ReceivedLoadReport(above_one).ignored() == 2);
+  for (const std::string& above_one : {number(2, 1.01), entry(5, "disk", 1.01)})
+    CHECK(ReceivedLoadReport(above_one).result() == LoadReportResult::kPartly);
 }
 
 TEST_CASE("load_report: fields of a wrong wire type are left out", "[lb][orca][A51]") {
-  const std::string bytes = tag(1, 0) + varint(1) + text(6, "x") + number(3, 1) + number(8, 2) +
-                            text(8, text(1, "a") + tag(2, 0) + varint(4)) + number(9, 0.5);
-  const ReceivedLoadReport received(bytes);
-  REQUIRE(received.report() != nullptr);
-  CHECK(received.ignored() == 5);
-  CHECK(received.report()->application_utilization == 0.5);
-  CHECK(received.report()->qps == 0);
+  for (const std::string& bad : {tag(1, 0) + varint(1),
+                                 text(6, "x"),
+                                 number(3, 1),
+                                 number(8, 2),
+                                 text(8, text(1, "a") + tag(2, 0) + varint(4))}) {
+    const std::string bytes = bad + number(9, 0.5);
+    const ReceivedLoadReport received(bytes);
+    REQUIRE(received.report() != nullptr);
+    CHECK(received.result() == LoadReportResult::kPartly);
+    CHECK(received.report()->application_utilization == 0.5);
+    CHECK(received.report()->cpu_utilization == 0);
+    CHECK(received.report()->qps == 0);
+    CHECK(received.report()->metrics.empty());
+  }
 }
 
 TEST_CASE("load_report: unknown fields are passed over", "[lb][orca][A51]") {
@@ -129,7 +136,7 @@ TEST_CASE("load_report: unknown fields are passed over", "[lb][orca][A51]") {
                             tag(12, 5) + "abcd" + number(1, 0.5);
   const ReceivedLoadReport received(bytes);
   REQUIRE(received.report() != nullptr);
-  CHECK(received.ignored() == 0);
+  CHECK(received.result() == LoadReportResult::kTaken);
   CHECK(received.report()->cpu_utilization == 0.5);
 }
 
