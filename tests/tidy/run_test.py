@@ -147,7 +147,7 @@ class RunTest(unittest.TestCase):
                 status, _, notes = self.run_it("test", *arguments, CTEST_STATUS="8")
                 self.assertEqual(status, 8)
                 self.assertTrue(notes[-1].startswith(f"ctest|--test-dir|{self.checkout}/build/debug|"), notes)
-                self.assertTrue(notes[-1].endswith(f"|-j|{len(os.sched_getaffinity(0)) + 1}{labels}"), notes)
+                self.assertTrue(notes[-1].endswith(f"|-j|{2 * len(os.sched_getaffinity(0)) + 1}{labels}"), notes)
 
     def test_the_simulator_gets_its_numbers(self) -> None:
         pinned = f"--pinned|{self.checkout}/tests/sim/pinned_seeds.txt"
@@ -218,6 +218,22 @@ class RunTest(unittest.TestCase):
             "cmake|--build|--preset|debug|--target|signalbox_headers|signalbox_sample|signalbox_unit_spec"]))
         self.assertIn("all checks passed", said)
         self.assertTrue(any(note.startswith("ctest|") for note in notes), notes)
+
+    def test_check_compiles_changed_headers_alone(self) -> None:
+        git = ("git", "-C", self.checkout, "-c", "user.name=a", "-c", "user.email=a@example.net")
+        subprocess.run(["git", "init", "-q", self.checkout], check=True)
+        (self.checkout / "lb").mkdir()
+        for text in ("old", "new"):
+            (self.checkout / "lb" / "a.hpp").write_text(text, encoding="utf-8")
+            subprocess.run([*git, "add", "lb"], check=True)
+            subprocess.run([*git, "commit", "-qm", text], check=True)
+        formatter = self.checkout / "build" / "clang" / "bin" / "clang-format"
+        formatter.parent.mkdir(parents=True, exist_ok=True)
+        formatter.write_text("#!/bin/sh\n", encoding="utf-8")
+        formatter.chmod(0o755)
+        _, _, notes = self.run_it("check", "--no-tests")
+        asked = next(note for note in notes if "/tests/tidy/commands.py|" in note)
+        self.assertTrue(asked.endswith(f"|{self.checkout}/build/debug/tests/tidy/headers/lb/a.cpp"), asked)
 
     def test_check_leaves_tests_out_when_told(self) -> None:
         subprocess.run(["git", "init", "-q", self.checkout], check=True)

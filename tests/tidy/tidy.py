@@ -537,7 +537,7 @@ def check_comments(source: Source) -> Iterator[Violation]:
         is_list = is_list or LABEL.match(said) is not None
         is_drawing = (is_drawing or has_lines) and not is_list
         if above and len(match["indent"]) > 1 and not has_lines:
-            is_rest = is_drawing and " " not in said and len(above[0]) + 1 + len(said) > COLUMNS
+            is_rest = is_drawing and " " not in said
             is_level = match["indent"] == above["indent"]
             if is_rest or (is_level and LABEL.match(above["said"]) and not LABEL.match(said)):
                 yield Violation(source.path, number, f"'{said}' is cut off from the line above",

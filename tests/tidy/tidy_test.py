@@ -198,6 +198,7 @@ VIOLATIONS = [
     ("an overview that is but the path", "lb/a.hpp", f"// {SPDX}\n// lb/a.hpp\n\n#pragma once\n", "2: no overview"),
     ("a drawing that is cut off", "lb/a.hpp", opening(f"//   a ─▶ {'b' * 88}\n//   rest\n"),
      "5: 'rest' is cut off"),
+    ("a word of its own below a short drawing", "lb/a.hpp", opening("//   a ─▶ b\n//   rest\n"), "5: 'rest' is cut off"),
     ("a note in a drawing that is cut off", "lb/a.hpp", opening(f"//   a ─▶ {'b' * 80}\n//        └▶ {'c' * 83}\n//           rest\n"),
      "6: 'rest' is cut off"),
     ("a corner beside its line", "lb/a.hpp", opening("//   a ─┐\n//   b   ├▶ d\n//   c ──┘\n"),
