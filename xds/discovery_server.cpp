@@ -95,14 +95,6 @@ std::size_t DiscoveryRecord::open_streams() const {
       streams.begin(), streams.end(), [](const auto& stream) { return stream.open; }));
 }
 
-const TypeRecord* DiscoveryRecord::newest(absl::string_view type_url) const {
-  const auto stream = std::find_if(
-      streams.rbegin(), streams.rend(), [](const auto& candidate) { return candidate.open; });
-  if (stream == streams.rend()) return nullptr;
-  const auto type = stream->types.find(std::string(type_url));
-  return type == stream->types.end() ? nullptr : &type->second;
-}
-
 OutgoingResponses DiscoveryServer::replace(const std::vector<ResourceBytes>& resources) {
   Changes changes;
   std::set<std::pair<std::string, std::string>> kept;

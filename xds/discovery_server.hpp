@@ -76,8 +76,6 @@ struct DiscoveryRecord {
   std::size_t stale_requests = 0;
 
   std::size_t open_streams() const;
-  /// The newest open stream's record of a type; nullptr if there is none.
-  const TypeRecord* newest(absl::string_view type_url) const;
 };
 
 struct OutgoingResponse {

@@ -51,10 +51,6 @@ struct LocalityTotals {
 /// value with its call.
 MetricSum take_unreported(MetricSum& seen, const MetricSum& reported);
 
-/// The names of the utilisations in CDS lrs_report_endpoint_metrics (A85).
-inline constexpr absl::string_view kCpuUtilization = "cpu_utilization";
-inline constexpr absl::string_view kMemUtilization = "mem_utilization";
-inline constexpr absl::string_view kApplicationUtilization = "application_utilization";
 /// The prefix of a named metric's name in CDS, and in load reports by gRFC A85.
 inline constexpr absl::string_view kNamedMetricPrefix = "named_metrics.";
 

@@ -13,6 +13,7 @@
 #include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
 #include "tests/e2e/raw_client.hpp"
+#include "tests/support/discovery_record.hpp"
 #include "tests/support/process.hpp"
 #include "xds/type_url.hpp"
 
@@ -56,7 +57,7 @@ TEST_CASE("control_plane: answers, pushes and takes ACKs over a real stream", "[
   client.ask({"a"}, first.version_info(), first.nonce());
   REQUIRE(plane->wait_for(
       [&](const DiscoveryRecord& record) {
-        const auto* type = record.newest(kCds);
+        const auto* type = newest(record, kCds);
         return type != nullptr && type->acked_nonce == first.nonce();
       },
       test::kPatience));
@@ -98,7 +99,7 @@ TEST_CASE("control_plane: what is unsubscribed is pushed no more", "[e2e][tools]
   client.ask({"b"}, first.version_info(), first.nonce());
   REQUIRE(plane->wait_for(
       [](const DiscoveryRecord& record) {
-        const auto* type = record.newest(kCds);
+        const auto* type = newest(record, kCds);
         return type != nullptr && type->names == Names{"b"};
       },
       test::kPatience));
@@ -106,7 +107,7 @@ TEST_CASE("control_plane: what is unsubscribed is pushed no more", "[e2e][tools]
   plane->update({cluster("b", "changed")});
   const auto second = received(client);
   CHECK(names_in(second) == Names{"b"});
-  CHECK(plane->record().newest(kCds)->responses == 2);
+  CHECK(newest(plane->record(), kCds)->responses == 2);
 }
 
 TEST_CASE("control_plane: after a stop it serves again on the same port", "[e2e][tools]") {
@@ -129,7 +130,7 @@ TEST_CASE("control_plane: after a stop it serves again on the same port", "[e2e]
   RawClient client(address);
   client.ask({"a"}, version);
   CHECK(names_in(received(client)) == Names{"a"});
-  CHECK(plane->record().newest(kCds)->initial_version == version);
+  CHECK(newest(plane->record(), kCds)->initial_version == version);
   CHECK(plane->record().streams_opened == 2);
 }
 

@@ -5,12 +5,13 @@
 #include <catch2/catch.hpp>
 
 #include "tests/e2e/runtime_world.hpp"
+#include "tests/support/discovery_record.hpp"
 
 namespace signalbox::test {
 namespace {
 
 int responses(const DiscoveryRecord& record, absl::string_view type_url) {
-  const auto* type = record.newest(type_url);
+  const auto* type = newest(record, type_url);
   return type == nullptr ? 0 : type->responses;
 }
 
@@ -50,11 +51,11 @@ TEST_CASE("runtime: no call notices that the control plane goes and comes back c
   CHECK(now.open_streams() == 1);
   for (const auto type : types) {
     INFO(type);
-    REQUIRE(now.newest(type) != nullptr);
+    REQUIRE(newest(now, type) != nullptr);
     // Streams are listed in the order of their opening. The second stream begins with the version
     // that the first stream acknowledged last.
-    CHECK(now.newest(type)->initial_version == known.newest(type)->acked_version);
-    CHECK_FALSE(now.newest(type)->initial_version.empty());
+    CHECK(newest(now, type)->initial_version == newest(known, type)->acked_version);
+    CHECK_FALSE(newest(now, type)->initial_version.empty());
   }
   CHECK(now.nacks.empty());
   CHECK(now.stale_requests == 0);
@@ -124,7 +125,7 @@ TEST_CASE("runtime: a cluster wanted directly and by an aggregate is asked for o
   CHECK(call(direct).cluster == "before");
   CHECK(call(indirect).cluster == "before");
   CHECK(plane->record().streams_opened == 1);
-  CHECK(plane->record().newest(xds::kClusterTypeUrl)->names ==
+  CHECK(newest(plane->record(), xds::kClusterTypeUrl)->names ==
         std::set<std::string>{"both", "leaf", "other"});
 
   const int sent = responses(plane->record(), xds::kClusterLoadAssignmentTypeUrl);
@@ -145,7 +146,7 @@ TEST_CASE("runtime: a listener that goes serves on, or not, as the bootstrap say
   plane->remove(xds::kListenerTypeUrl, "orders");
   REQUIRE(plane->wait_for(
       [](const DiscoveryRecord& record) {
-        return record.newest(xds::kListenerTypeUrl)->responses == 2 &&
+        return newest(record, xds::kListenerTypeUrl)->responses == 2 &&
                all_acked(record, xds::kListenerTypeUrl);
       },
       kPatience));
@@ -179,8 +180,8 @@ TEST_CASE("runtime: what only a closed channel wanted is unsubscribed", "[e2e][r
   invoices = nullptr;
   CHECK(plane->wait_for(
       [](const DiscoveryRecord& record) {
-        const auto* listeners = record.newest(xds::kListenerTypeUrl);
-        const auto* clusters = record.newest(xds::kClusterTypeUrl);
+        const auto* listeners = newest(record, xds::kListenerTypeUrl);
+        const auto* clusters = newest(record, xds::kClusterTypeUrl);
         return listeners->names == std::set<std::string>{"orders"} &&
                clusters->names == std::set<std::string>{"a"};
       },

@@ -10,6 +10,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/e2e/runtime_world.hpp"
+#include "tests/support/discovery_record.hpp"
 
 namespace signalbox::test {
 namespace {
@@ -165,7 +166,7 @@ TEST_CASE("runtime: an invalid resource is refused, and what was good serves on"
   const auto runtime = start_runtime(options_for(plane->address()));
   const auto channel = runtime->channel("xds:///orders");
   REQUIRE(call(channel).cluster == "good");
-  const std::string accepted = plane->record().newest(xds::kClusterTypeUrl)->acked_version;
+  const std::string accepted = newest(plane->record(), xds::kClusterTypeUrl)->acked_version;
 
   plane->update(resources(cluster_yaml("c", "", ", connect_timeout: 0s")));
   REQUIRE(plane->wait_for([](const DiscoveryRecord& record) { return !record.nacks.empty(); },

@@ -9,12 +9,13 @@
 #include <grpcpp/generic/generic_stub.h>
 
 #include "tests/e2e/runtime_world.hpp"
+#include "tests/support/discovery_record.hpp"
 
 namespace signalbox::test {
 namespace {
 
 bool subscribes(const DiscoveryRecord& record, absl::string_view type_url, const char* name) {
-  const auto* type = record.newest(type_url);
+  const auto* type = newest(record, type_url);
   return type != nullptr && type->names.contains(name);
 }
 

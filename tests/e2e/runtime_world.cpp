@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "tests/e2e/lb_endpoints_yaml.hpp"
+#include "tests/support/discovery_record.hpp"
 #include "xds/resource_file.hpp"
 
 namespace signalbox::test {
@@ -228,7 +229,7 @@ std::unique_ptr<Runtime> start_runtime(RuntimeOptions options) {
 }
 
 bool all_acked(const DiscoveryRecord& record, absl::string_view type_url) {
-  const auto* type = record.newest(type_url);
+  const auto* type = newest(record, type_url);
   return type != nullptr && !type->acked_nonce.empty() && type->acked_nonce == type->sent_nonce;
 }
 

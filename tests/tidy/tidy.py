@@ -257,7 +257,7 @@ LISTED = re.compile(r"(signalbox_library|signalbox_test|add_library|add_executab
 ALONE = re.compile(r"signalbox_compile_alone\(([^()]*)\)")
 CONSTANT = re.compile(r"\bconstexpr\b[^(=]*?\b(k[A-Z]\w*)\b")
 # The language or a library uses functions that are declared with these words.
-FOREIGN = re.compile(r"\b(override|operator|friend|using|static_assert)\b")
+FOREIGN = re.compile(r"\b(override|final|operator|friend|using|static_assert)\b")
 NO_FUNCTION = {"alignas", "decltype", "explicit", "noexcept", "requires"}
 
 
@@ -688,7 +688,8 @@ def check_announced(sources: list[Source]) -> Iterator[Violation]:
 
 class Unused:
     """Finds functions, types and constants in the product's headers, except the public ones, that the
-    product declares and defines, but does not use. unused.txt lists exactly those that are allowed."""
+    product declares and defines, but does not use. Only files that include a header use its functions
+    and constants. unused.txt lists exactly those that are allowed."""
 
     def __init__(self, sources: list[Source]) -> None:
         self.product = {source.path: source for source in sources
@@ -703,6 +704,24 @@ class Unused:
             self.named.update(source.words)
             self.defined.update(part.function for part in source.parts if not source.is_header)
             self.announced.update(part.type for part in source.parts if part.kind == "statement")
+
+    @functools.cached_property
+    def users(self) -> dict[str, set[str]]:
+        """The files that include each file, directly or not, and the file itself."""
+        direct = collections.defaultdict(set)
+        for path, source in self.product.items():
+            for _, header, _ in source.includes:
+                direct[header if header in self.product else f"channel/include/{header}"].add(path)
+
+        def reached(path: str) -> set[str]:
+            seen, left = {path}, [path]
+            while left:
+                more = direct[left.pop()] - seen
+                seen |= more
+                left += more
+            return seen
+
+        return {path: reached(path) for path in self.product}
 
     def found(self) -> Iterator[tuple[Source, int, str]]:
         """The unused names: (header, position in its code, name)."""
@@ -720,15 +739,18 @@ class Unused:
             name = part.function or part.constant or (part.kind == "scope" and part.type)
             if not name or name in seen:
                 continue
+            named = sum(self.product[path].words[name] for path in self.users[source.path])
             if part.function:
-                known = functions[name] + self.defined[name]
+                known = functions[name] + sum(other.function == name for path in self.users[source.path]
+                                              if not self.product[path].is_header for other in self.product[path].parts)
             elif part.constant:
                 known = 1
             else:
+                named = self.named[name]  # A file with a forward declaration need not include the header.
                 members = sum(len(re.findall(rf"\b{name}::", other.head)) for other in defined)
                 inside = WORD.findall(source.code[part.start:part.end]).count(name)
                 known = inside + members + self.announced[name]
-            if self.named[name] <= known:
+            if named <= known:
                 seen.add(name)
                 yield source, part.start, name
 

@@ -342,6 +342,14 @@ class TidyTest(unittest.TestCase):
         self.assertEqual((status, len(lines)), (1, 2))
         self.assertRegex(lines[0], r"^tests/tidy/unused.txt:\d+: start_again of tools/control_plane.hpp is used, or gone;")
 
+    def test_a_name_that_another_header_uses_hides_nothing(self) -> None:
+        write(self.root, {"lb/used.hpp": header("int merged();\nint once = merged();\n"), "lb/unused.hpp": header("int merged();\n")})
+        status, lines = tidy(self.root)
+        self.assertEqual((status, len(lines)), (1, 2), lines)
+        self.assertTrue(lines[0].startswith("lb/unused.hpp:6: nothing in the product uses merged"), lines)
+        write(self.root, {"lb/user.hpp": header('#include "lb/unused.hpp"\nint twice = merged();\n')})
+        self.assertEqual(tidy(self.root)[0], 0)
+
     def test_the_page_of_requirements_follows_data_and_tags(self) -> None:
         write(self.root, {"tests/more.hpp": header("// [A28]\n")})
         status, lines = tidy(self.root)

@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
+#include "tests/support/discovery_record.hpp"
 #include "xds/type_url.hpp"
 
 namespace signalbox::xds::discovery_server_test {
@@ -80,7 +81,7 @@ TEST_CASE("discovery_server: an ACK is recorded and not answered", "[xds]") {
   Client client{server};
   const auto response = only(client.send(request(kCds, {"a"})));
   CHECK(client.ack(response, {"a"}).empty());
-  const TypeRecord* record = server.record().newest(kCds);
+  const TypeRecord* record = newest(server.record(), kCds);
   REQUIRE(record != nullptr);
   CHECK(record->acked_nonce == response.nonce());
   CHECK(record->acked_version == response.version_info());
@@ -102,7 +103,7 @@ TEST_CASE("discovery_server: a NACK is recorded with its detail", "[xds]") {
   CHECK(server.record().nacks[0].nonce == response.nonce());
   CHECK(server.record().nacks[0].code == 3);
   CHECK(server.record().nacks[0].detail == "type: unknown");
-  CHECK(server.record().newest(kCds)->acked_nonce.empty());
+  CHECK(newest(server.record(), kCds)->acked_nonce.empty());
 }
 
 TEST_CASE("discovery_server: a request with an old nonce changes nothing", "[xds][D2]") {
@@ -113,7 +114,7 @@ TEST_CASE("discovery_server: a request with an old nonce changes nothing", "[xds
   const auto second = only(server.update({resource(kEds, "a", "2")}));
   CHECK(client.ack(first, {"a", "b"}).empty());
   CHECK(server.record().stale_requests == 1);
-  CHECK(server.record().newest(kEds)->names == std::set<std::string>{"a"});
+  CHECK(newest(server.record(), kEds)->names == std::set<std::string>{"a"});
   CHECK(client.ack(second, {"a", "b"}).size() == 1);
 }
 
@@ -242,14 +243,14 @@ TEST_CASE("discovery_server: a new stream says what version the client has kept"
   const auto response = only(client.send(request(kCds, {"a"})));
   server.close_stream(client.stream);
   CHECK(server.record().open_streams() == 0);
-  CHECK(server.record().newest(kCds) == nullptr);
+  CHECK(newest(server.record(), kCds) == nullptr);
 
   Client again{server};
   auto first = request(kCds, {"a"});
   first.set_version_info(response.version_info());
   first.mutable_node()->set_id("node-1");
   CHECK(only(again.send(first)).resources_size() == 1);
-  CHECK(server.record().newest(kCds)->initial_version == response.version_info());
+  CHECK(newest(server.record(), kCds)->initial_version == response.version_info());
   CHECK(server.record().streams.back().node_id == "node-1");
   CHECK(server.record().streams_opened == 2);
 }
