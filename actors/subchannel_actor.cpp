@@ -99,7 +99,13 @@ struct SubchannelState {
     protocol::send(self, map, std::move(order.state));
   }
 
+  // A delayed message keeps the memory of its receiver until it is due, so the map has the long
+  // timers (alarms.hpp). The map has one timer for each address, and a short one may run beside it.
   void run(StartTimer& order) {
+    if (order.delay <= lb::SubchannelCore::kSharedPause) {
+      protocol::send_after(self, SubchannelActor{self}, order.delay, TimerFired{order.timer});
+      return;
+    }
     protocol::send(
         self, map, protocol::SubchannelTimerAsked{peer.address, order.timer, order.delay});
   }

@@ -78,7 +78,10 @@ struct MapState {
     }
   }
 
-  void run(SpawnSubchannel& order) { launch(order.address, order.settings); }
+  void run(SpawnSubchannel& order) {
+    max_connections = order.settings.max_connections;
+    launch(order.address, order.settings);
+  }
 
   void run(StopSubchannel& order) {
     fallen.erase(order.address);
@@ -192,8 +195,8 @@ struct MapState {
   std::map<Address, Checks> checked;
   std::map<Address, SubchannelActor> subchannels;
   std::map<Address, Fallen> fallen;
-  // The last LimitConnections, for subchannels that restart; nullopt: there was none.
-  std::optional<std::uint32_t> max_connections;
+  // That of the last SpawnSubchannel or LimitConnections, for subchannels that restart.
+  std::uint32_t max_connections = 1;
   Alarms<Address, TimerId> alarms;  // The timers that subchannels have asked for.
   // When the pending RestartDue for the earliest alarm is due (await_alarm()); nullopt: none is
   // pending.
@@ -223,8 +226,6 @@ void MapState::launch(const Address& address, const SubchannelSettings& settings
   subchannels[address] = std::move(actor);
 }
 
-// Until the restart, the holders see the subchannel in TRANSIENT_FAILURE, so they do not ask it to
-// connect.
 void MapState::lost(const Address& address, const SubchannelSettings& settings) {
   subchannels.erase(address);
   alarms.drop(address);
@@ -232,18 +233,15 @@ void MapState::lost(const Address& address, const SubchannelSettings& settings) 
   entry.settings = settings;
   const Duration delay = entry.delay.next(protocol::now_of(self));
   protocol::send_after(self, SubchannelMapActor{self}, delay, RestartDue{address.str()});
-  SubchannelStateChanged failed;
-  failed.address = address;
-  failed.state = ConnectivityState::kTransientFailure;
-  failed.status = absl::UnavailableError(absl::StrCat(address.str(), ": its actor died"));
-  feed(std::move(failed));
+  feed(SubchannelDied{address,
+                      absl::UnavailableError(absl::StrCat(address.str(), ": its actor died"))});
 }
 
 void MapState::restart(const Address& address) {
   const auto found = fallen.find(address);
   if (found == fallen.end() || subchannels.contains(address)) return;
   SubchannelSettings settings = found->second.settings;
-  settings.max_connections = max_connections.value_or(settings.max_connections);
+  settings.max_connections = max_connections;
   launch(address, settings);
   SubchannelStateChanged fresh;
   fresh.address = address;

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "actors/io/grpc_connector.hpp"
+#include "lb/pick/stream_lanes.hpp"
 #include "messages/overloaded.hpp"
 
 namespace signalbox::channel {
@@ -15,6 +17,13 @@ using actors::ClusterPlace;
 using actors::SubchannelPiece;
 using actors::SubchannelPieces;
 using actors::TargetPieces;
+
+// The calls that use the connection now, or all the connections to which it leads (A105).
+std::int64_t calls_on(const Connection& connection) {
+  const auto* const grpc = dynamic_cast<const actors::GrpcConnection*>(&connection);
+  const lb::StreamLanes* const lanes = grpc != nullptr ? grpc->lanes() : nullptr;
+  return lanes != nullptr ? lanes->calls() : connection.uses();
+}
 
 AddressStatus address_status(const Address& address,
                              const SubchannelPieces* known,
@@ -30,7 +39,8 @@ AddressStatus address_status(const Address& address,
   status.since = now.of(piece.since);
   status.reason = piece.why;
   status.ejections = piece.ejections;
-  if (const auto connection = piece.connection.lock()) status.calls_in_flight = connection->uses();
+  if (const auto connection = piece.connection.lock())
+    status.calls_in_flight = calls_on(*connection);
   return status;
 }
 

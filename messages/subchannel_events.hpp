@@ -83,7 +83,9 @@ struct DropConnection {
 struct OfferStreams {
   std::uint64_t attempt = 0;
   ConnectionPtr connection;
-  bool is_shared = false;  ///< Other subchannels may use the connection too, and count nothing.
+  /// Calls that take no stream may use the connection too: those of other subchannels, and those of
+  /// a time when no streams were offered.
+  bool is_shared = false;
 };
 
 /// No call takes a stream of the attempt's connection any more.
@@ -238,6 +240,13 @@ struct HealthChecked {
   absl::Status status;
 };
 
+/// The actor of the address's subchannel has died, and its connections with it. Until a new actor
+/// runs, the address cannot be connected. The new actor's first report is IDLE.
+struct SubchannelDied {
+  Address address;
+  absl::Status why;
+};
+
 using SubchannelMapEvent = std::variant<SubchannelAcquired,
                                         SubchannelReleased,
                                         SubchannelConnectAsked,
@@ -250,7 +259,8 @@ using SubchannelMapEvent = std::variant<SubchannelAcquired,
                                         SessionsKept,
                                         SweepAsked,
                                         HealthChecked,
-                                        SubchannelStateChanged>;
+                                        SubchannelStateChanged,
+                                        SubchannelDied>;
 
 struct SpawnSubchannel {
   Address address;

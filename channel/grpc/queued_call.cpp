@@ -153,8 +153,8 @@ Verdict QueuedCall::pick_again() {
   }
 }
 
-// Binds the call when it has got its stream. If the endpoint has no connection any more, the call
-// picks again, as if it had had a dead connection.
+// Binds the call when it has got its stream. If the stream's connection has died meanwhile, or the
+// endpoint has no connection any more, the call picks again, as if it had had a dead connection.
 Verdict QueuedCall::claim_stream() {
   switch (stream_->claim(intent_.pick)) {
     case lb::StreamWait::Answer::kWaiting:
@@ -162,6 +162,7 @@ Verdict QueuedCall::claim_stream() {
     case lb::StreamWait::Answer::kTaken:
       stream_ = nullptr;
       return Verdict::kBind;
+    case lb::StreamWait::Answer::kLost:
     case lb::StreamWait::Answer::kGone:
       break;
   }

@@ -41,9 +41,9 @@ using Places = std::vector<std::shared_ptr<StreamWait::Place>>;
 struct StreamLanes::Hall {
   explicit Hall(std::function<void()> wants) : wanted(std::move(wants)) {}
 
-  const Lane* next_free() const;
-  void grant(Places& granted);
-  void serve();
+  const Lane* next_free(const Lane* left) const;
+  void grant(Places& granted, const Lane* left = nullptr);
+  void serve(const Lane& left);
   void end_waits(Places& over);
 
   const std::function<void()> wanted;
@@ -56,7 +56,7 @@ struct StreamLanes::Hall {
 
   std::mutex mutex;  ///< Guards the members below, and the members of all places.
   std::list<std::shared_ptr<StreamWait::Place>> places;
-  bool is_asked = false;  ///< `wanted` was called, and has_demand() not since.
+  bool is_asked = false;  ///< `wanted` was called, and is not called again yet (L6).
   /// All lanes of the StreamLanes; those that are not in `order` are used again when no call is on
   /// them.
   std::vector<std::shared_ptr<const Lane>> lanes;
@@ -70,7 +70,7 @@ class StreamLanes::Lane final : public CallTracker {
 
   void ended(const CallEnd& /*end*/) const noexcept override { release(); }
 
-  /// Opens the lane for a connection. Preconditions: the hall's mutex is held, and is_empty().
+  /// Opens the lane for a connection. Preconditions: the hall's mutex is held, and is_unused().
   void open(std::uint64_t number, ConnectionPtr connection, bool is_shared) const {
     const std::uint32_t limit =
         std::min(connection->stream_limit().value_or(kNoLimit), std::uint32_t{kNoLimit});
@@ -97,15 +97,20 @@ class StreamLanes::Lane final : public CallTracker {
     return (word & kOpen) == 0 && calls_in(word) == 0;
   }
 
+  /// Empty, and without a connection: the last call may have ended, and not given up the connection
+  /// yet (undo()). Precondition: the mutex is held.
+  bool is_unused() const { return is_empty() && connection_ == nullptr; }
+
   /// Takes a stream, unless the lane is closed, full, or its connection is dead. A lane with a
-  /// taken stream keeps its connection.
-  bool reserve() const noexcept {
+  /// taken stream keeps its connection. `leaving`: the uses of the connection by calls that have
+  /// given up their streams.
+  bool reserve(std::int64_t leaving = 0) const noexcept {
     std::uint64_t word = word_.load(std::memory_order_seq_cst);
     do {
       if ((word & kOpen) == 0 || calls_in(word) >= limit_in(word)) return false;
     } while (!word_.compare_exchange_weak(word, word + 1, std::memory_order_seq_cst));
     const bool is_crowded =
-        is_shared_ && connection_->uses() >= static_cast<std::int64_t>(limit_in(word));
+        is_shared_ && connection_->uses() - leaving >= static_cast<std::int64_t>(limit_in(word));
     if (!is_crowded && connection_->takes_calls()) return true;
     undo();
     return false;
@@ -117,7 +122,7 @@ class StreamLanes::Lane final : public CallTracker {
 
   void release() const noexcept {
     undo();
-    if (hall_->waiting.load(std::memory_order_seq_cst) != 0) hall_->serve();
+    if (hall_->waiting.load(std::memory_order_seq_cst) != 0) hall_->serve(*this);
   }
 
   // The following functions need the hall's mutex.
@@ -126,6 +131,8 @@ class StreamLanes::Lane final : public CallTracker {
   bool takes_calls() const { return connection_->takes_calls(); }
 
   std::uint64_t calls() const { return calls_in(word_.load(std::memory_order_seq_cst)); }
+
+  std::int64_t uses() const { return connection_->uses(); }
 
  private:
   static constexpr std::uint64_t kOpen = std::uint64_t{1} << 63U;
@@ -155,21 +162,22 @@ class StreamLanes::Lane final : public CallTracker {
 
 // --- the hall ---------------------------------------------------------------------
 
-// Takes a stream of the first lane that has one; null: there is none.
-const StreamLanes::Lane* StreamLanes::Hall::next_free() const {
+// Takes a stream of the first lane that has one; null: there is none. `left`: a call has just given
+// up a stream of this lane, and still uses its connection. Null: no call has.
+const StreamLanes::Lane* StreamLanes::Hall::next_free(const Lane* left) const {
   for (const auto& place : order) {
     const Lane* const lane = place.load(std::memory_order_acquire);
     if (lane == nullptr) return nullptr;
-    if (lane->reserve()) return lane;
+    if (lane->reserve(lane == left ? 1 : 0)) return lane;
   }
   return nullptr;
 }
 
 // Gives free streams to the calls that wait. Precondition: the mutex is held. The caller wakes the
 // calls in `granted` after the unlock.
-void StreamLanes::Hall::grant(Places& granted) {
+void StreamLanes::Hall::grant(Places& granted, const Lane* left) {
   while (!places.empty()) {
-    const Lane* const lane = next_free();
+    const Lane* const lane = next_free(left);
     if (lane == nullptr) break;
     const auto place = std::move(places.front());
     places.pop_front();
@@ -180,11 +188,11 @@ void StreamLanes::Hall::grant(Places& granted) {
   waiting.store(places.size(), std::memory_order_seq_cst);
 }
 
-void StreamLanes::Hall::serve() {
+void StreamLanes::Hall::serve(const Lane& left) {
   Places granted;
   {
     const std::lock_guard lock(mutex);
-    grant(granted);
+    grant(granted, &left);
   }
   for (const auto& place : granted)
     place->wake();
@@ -197,6 +205,7 @@ void StreamLanes::Hall::end_waits(Places& over) {
     over.push_back(place);
   }
   waiting.store(0, std::memory_order_seq_cst);
+  is_asked = false;
 }
 
 // --- calls ------------------------------------------------------------------------
@@ -230,12 +239,12 @@ StreamWait::Answer StreamWait::claim(Pick& pick) {
   }
   if (!stream) return Answer::kGone;
   static_cast<const StreamLanes::Lane*>(stream->lane.get())->give(pick);
-  return Answer::kTaken;
+  return pick.connection()->takes_calls() ? Answer::kTaken : Answer::kLost;
 }
 
 StreamLanes::Answer StreamLanes::take(Pick& pick) const {
   if (hall_->waiting.load(std::memory_order_seq_cst) == 0) {
-    const Lane* const lane = hall_->next_free();
+    const Lane* const lane = hall_->next_free(nullptr);
     if (lane != nullptr) {
       lane->give(pick);
       return Answer::kTaken;
@@ -289,9 +298,9 @@ void StreamLanes::add(std::uint64_t number, ConnectionPtr connection, bool is_sh
   Places granted;
   {
     const std::lock_guard lock(hall_->mutex);
-    const auto empty =
-        std::ranges::find_if(hall_->lanes, [](const auto& lane) { return lane->is_empty(); });
-    const Lane* lane = empty != hall_->lanes.end() ? empty->get() : nullptr;
+    const auto unused =
+        std::ranges::find_if(hall_->lanes, [](const auto& lane) { return lane->is_unused(); });
+    const Lane* lane = unused != hall_->lanes.end() ? unused->get() : nullptr;
     if (lane == nullptr)
       lane = hall_->lanes.emplace_back(make_tracked<Lane>(retirement_, hall_)).get();
     lane->open(number, std::move(connection), is_shared);
@@ -354,6 +363,17 @@ void StreamLanes::close() {
   }
   for (const auto& place : over)
     place->wake();
+}
+
+std::int64_t StreamLanes::calls() const {
+  const std::lock_guard lock(hall_->mutex);
+  std::int64_t calls = 0;
+  for (const auto& place : hall_->order) {
+    const Lane* const lane = place.load(std::memory_order_relaxed);
+    if (lane == nullptr) break;
+    calls += lane->uses();
+  }
+  return calls;
 }
 
 std::string StreamLanes::text() const {

@@ -13,16 +13,18 @@
 //
 // Invariants
 //   L1  A lane never has more calls than the connection's stream_limit(), however many threads take
-//       streams at once. Exception: a connection that is shared with other subchannels, of which
-//       only the uses are known.
+//       streams at once. Exception: a connection that is shared with calls that take no stream, of
+//       which only the uses are known.
 //   L2  The lanes are in the order in which their connections were made.
 //   L3  Calls get streams in the order in which they began to wait. While calls wait, a new call
 //       waits behind them.
 //   L4  No call waits while a lane has a free stream, except for the moment in which another thread
-//       gives it that stream.
+//       gives it that stream. The end of a call that took no stream (L1) is only found by
+//       has_demand().
 //   L5  Calls that wait learn it when no connection is left. They need another pick.
-//   L6  `wanted` is called when calls begin to wait, and then not before has_demand() was asked. So
-//       there is one message for each attempt to connect, not one for each call.
+//   L6  `wanted` is called when calls begin to wait, and then not before has_demand() was asked, or
+//       all waits have ended (L5). So there is one message for each attempt to connect, not one for
+//       each call.
 //
 // take() takes no lock while a stream is free and no call waits: each lane has one atomic word,
 // which all threads change. Without free streams, calls share a mutex. Only endpoints that may have
@@ -50,6 +52,7 @@ class StreamWait {
   enum class Answer : std::uint8_t {
     kWaiting,  ///< No stream is free yet.
     kTaken,    ///< The pick has a stream and its connection.
+    kLost,     ///< As kTaken, but the connection has died meanwhile: put the pick off.
     kGone,     ///< The endpoint has no connection any more.
   };
 
@@ -63,8 +66,8 @@ class StreamWait {
   /// Whether the wait is over: claim() will not return kWaiting.
   bool is_over() const;
 
-  /// Moves the stream that the call was given to the call's `pick`, which is complete. kTaken is
-  /// returned at most once.
+  /// Moves the stream that the call was given to the call's `pick`, which is complete. kTaken or
+  /// kLost is returned at most once.
   Answer claim(Pick& pick);
 
  private:
@@ -98,7 +101,8 @@ class StreamLanes {
   /// No call takes a stream of the connection any more. Unknown numbers are ignored.
   void remove(std::uint64_t number);
 
-  /// Whether calls wait now. If not, `wanted` is called when the next call waits.
+  /// Gives free streams to the calls that wait. Returns whether calls still wait. If not, `wanted`
+  /// is called when the next call waits.
   bool has_demand();
 
   /// Ends all waits (L5), and removes all lanes.
@@ -111,6 +115,10 @@ class StreamLanes {
   /// over, perhaps before wait() returns. It runs on any thread, without a lock of this object, and
   /// must be short: the thread may be ending another call.
   std::unique_ptr<StreamWait> wait(std::function<void()> wake) const;
+
+  /// The number of calls that use the connections now, with those that took no stream (L1) and
+  /// without those that wait.
+  std::int64_t calls() const;
 
   /// "all 200 streams of 2 connections are in use", for the texts of errors.
   std::string text() const;

@@ -10,6 +10,11 @@
 #include "messages/overloaded.hpp"
 
 namespace signalbox::lb {
+namespace {
+
+const char kSharedTimer[] = "streams";
+
+}  // namespace
 
 // The handlers ignore events that do not fit the state. Such an event is no error: for example, the
 // result of an abandoned attempt may come late. A connection from such an attempt is dropped (B3 of
@@ -77,6 +82,7 @@ void SubchannelCore::on(const ConnectionClosed& event,
 
 void SubchannelCore::on(const StreamsWanted& /*event*/, Instant now, SubchannelEffects& effects) {
   if (may_grow()) connect(/*may_hurry=*/false, now, effects);
+  ask_again(effects);
 }
 
 void SubchannelCore::on(const MaxConnectionsChanged& event,
@@ -87,6 +93,11 @@ void SubchannelCore::on(const MaxConnectionsChanged& event,
 }
 
 void SubchannelCore::on(const TimerFired& event, Instant /*now*/, SubchannelEffects& effects) {
+  if (event.timer.name == kSharedTimer) {
+    asks_again_ = false;
+    if (has_lanes_) effects.push_back(AskForDemand{});
+    return;
+  }
   const auto* backoff = std::get_if<Backoff>(&attempting_);
   if (backoff == nullptr || event.timer != backoff->timer) return;
   attempting_ = Idle{};
@@ -112,7 +123,7 @@ bool SubchannelCore::needs_lanes() const {
 }
 
 void SubchannelCore::offer(const Open& open, SubchannelEffects& effects) const {
-  effects.push_back(OfferStreams{open.attempt, open.connection, !open.is_alone});
+  effects.push_back(OfferStreams{open.attempt, open.connection, !open.is_counted});
 }
 
 // After every change: offers or withdraws all streams (B7), reports the state (B1), and asks
@@ -125,8 +136,22 @@ void SubchannelCore::follow(SubchannelEffects& effects) {
       if (!has_lanes_) effects.push_back(WithdrawStreams{open.attempt});
     }
   }
+  // From now on calls may use the connections without a stream, and outlast the next offer.
+  if (!has_lanes_) {
+    for (Open& open : open_)
+      open.is_counted = false;
+  }
   notify(effects);
   if (may_grow()) effects.push_back(AskForDemand{});
+}
+
+// Calls wait for a stream. If a call that took none could free one, asks again soon (B9 of
+// subchannel_core.hpp).
+void SubchannelCore::ask_again(SubchannelEffects& effects) {
+  const bool is_shared =
+      has_lanes_ && !std::ranges::all_of(open_, [](const Open& open) { return open.is_counted; });
+  if (!is_shared || std::exchange(asks_again_, true)) return;
+  effects.push_back(StartTimer{TimerId{kSharedTimer, 0}, kSharedPause});
 }
 
 Duration SubchannelCore::next_backoff(bool may_hurry) {

@@ -39,6 +39,9 @@
 //       there are several connections, or while the limit is above 1 and the only connection's own
 //       limit of streams is known. Otherwise calls use the connection and count nothing.
 //   B8  A subchannel with a limit above 1 does not share the connections that it makes.
+//   B9  While calls wait for a stream, and a connection is offered as shared
+//       (OfferStreams::is_shared), the core asks again every kSharedPause (AskForDemand). Calls
+//       that use such a connection without a stream do not say when they end.
 //
 // Source: gRPC connection-backoff.md, connectivity semantics; A61 (subchannel states); A105.
 
@@ -70,6 +73,9 @@ struct SubchannelOptions {
 
 class SubchannelCore {
  public:
+  /// See B9.
+  static constexpr Duration kSharedPause = std::chrono::milliseconds(50);
+
   explicit SubchannelCore(SubchannelOptions options);
 
   SubchannelEffects step(const SubchannelEvent& event, Instant now);
@@ -96,7 +102,9 @@ class SubchannelCore {
   struct Open {
     std::uint64_t attempt = 0;
     ConnectionPtr connection;
-    bool is_alone = false;
+    /// All calls on it have taken streams: no other subchannel uses it, and its streams have been
+    /// offered since it was made.
+    bool is_counted = false;
   };
 
   struct Backoff {
@@ -117,6 +125,7 @@ class SubchannelCore {
   bool needs_lanes() const;
   void offer(const Open& open, SubchannelEffects& effects) const;
   void follow(SubchannelEffects& effects);
+  void ask_again(SubchannelEffects& effects);
   /// The length of the back-off after the attempt that begins now, if it fails.
   Duration next_backoff(bool may_hurry);
   void notify(SubchannelEffects& effects);
@@ -128,8 +137,9 @@ class SubchannelCore {
   bool has_been_ready_ = false;
   Ticks backoff_{};  ///< The newest back-off, without jitter; 0 after a successful connection.
   std::variant<Idle, Connecting, Backoff> attempting_;
-  std::vector<Open> open_;  ///< The connections, the oldest first.
-  bool has_lanes_ = false;  ///< Streams are offered (B7).
+  std::vector<Open> open_;   ///< The connections, the oldest first.
+  bool has_lanes_ = false;   ///< Streams are offered (B7).
+  bool asks_again_ = false;  ///< The timer of B9 runs.
   // The newest NotifyState.
   ConnectivityState reported_ = ConnectivityState::kIdle;
   const Connection* reported_connection_ = nullptr;

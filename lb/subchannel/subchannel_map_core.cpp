@@ -251,6 +251,18 @@ void SubchannelMapCore::on(const SubchannelStateChanged& event, SubchannelMapEff
   notify(event.address, entry, effects);
 }
 
+// The reports that the dead actor could not send (I13 of subchannel_map_core.hpp).
+void SubchannelMapCore::on(const SubchannelDied& event, SubchannelMapEffects& effects) {
+  const auto found = entries_.find(event.address);
+  if (found == entries_.end()) return;
+  SubchannelStateChanged report;
+  report.address = event.address;
+  if (found->second.raw.state == ConnectivityState::kReady) on(report, effects);
+  report.state = ConnectivityState::kTransientFailure;
+  report.status = event.why;
+  on(report, effects);
+}
+
 // --- sessions (I9) ---
 
 void SubchannelMapCore::on(const SessionsKept& event, SubchannelMapEffects& effects) {

@@ -59,6 +59,9 @@
 //       configuration.
 //   I12 When the number of connections per address changes, existing subchannels learn the new
 //       number, and keep their connections (A105-4).
+//   I13 When the actor of a subchannel dies, its holders hear TRANSIENT_FAILURE, so they do not ask
+//       it to connect before it runs again. If it was READY, they hear IDLE before that, as when
+//       the server closes the connection (A62).
 //
 // Precondition: the actor around this core passes on reports of an address's *current* subchannel
 // only. It drops late reports of an earlier, stopped subchannel of the address.
@@ -182,6 +185,7 @@ class SubchannelMapCore {
   bool is_in_use(const SessionHost& host) const;
   bool take_for_sessions(const Address& address);
   void on(const SubchannelStateChanged& event, SubchannelMapEffects& effects);
+  void on(const SubchannelDied& event, SubchannelMapEffects& effects);
 
   Party* meet(const Holder& holder);
   void orphan_all(Party& party);

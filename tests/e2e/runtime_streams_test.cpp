@@ -2,6 +2,7 @@
 //
 // Servers that allow few calls on a connection (gRFC A105).
 #include <atomic>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <thread>
@@ -60,6 +61,13 @@ double waits_for_streams(const Runtime& runtime) {
       .value_or(0);
 }
 
+// The calls in flight to the only endpoint.
+std::int64_t calls_in_flight(const Runtime& runtime) {
+  const RuntimeStatus status = runtime.status();
+  const PriorityStatus& priority = status.targets.at(0).clusters.at(0).priorities.at(0);
+  return priority.localities.at(0).endpoints.at(0).addresses.at(0).calls_in_flight;
+}
+
 // Releases the backend's calls until no call runs.
 std::vector<Answer> finish(Calls& calls, HoldingBackend& backend) {
   CHECK(eventually([&] {
@@ -87,6 +95,9 @@ TEST_CASE("streams: full connections get others beside them, and calls beyond al
   REQUIRE(eventually([&] { return backend.held() == 6; }));
   CHECK(eventually([&] { return connections(*runtime) == 3.0; }));
 
+  // The status has the calls of all connections, and not the two calls that wait.
+  CHECK(eventually([&] { return calls_in_flight(*runtime) == 6; }));
+
   // A call beyond all streams ends with its own deadline, and its error says why it waited.
   const Answer late = call(channel, {.timeout = 300ms});
   CHECK(late.status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED);
@@ -103,6 +114,7 @@ TEST_CASE("streams: full connections get others beside them, and calls beyond al
     used.insert(answer.connection);
   }
   CHECK(used.size() == 3);
+  CHECK(eventually([&] { return calls_in_flight(*runtime) == 0; }));
   CHECK(waits_for_streams(*runtime) >= 3.0);
 
   // The connections stay, and a call takes the oldest.
@@ -160,6 +172,53 @@ TEST_CASE("streams: a new number of connections holds at once, and no connection
   plane->update(resources(scaled_yaml(1)));
   CHECK(call(channel).ok());
   CHECK(connections(*runtime) == 2.0);
+}
+
+TEST_CASE("streams: a call gets the stream of another target's call on a shared connection",
+          "[e2e][runtime][A105-10][A105-16]") {
+  HoldingBackend backend("c", 1);
+  const auto plane = start_plane(absl::StrCat(world_yaml(1, {backend.address()}),
+                                              simple_yaml("carts", "d", {backend.address()})));
+  const auto runtime = start_runtime(options(*plane));
+  const auto orders = runtime->channel("xds:///orders");
+  const auto carts = runtime->channel("xds:///carts");
+  const std::string shared = call(orders).connection;
+  REQUIRE(call(carts).connection == shared);
+
+  // The other target's call has the only stream of the shared connection.
+  grpc::ClientContext other;
+  grpc::Status other_ended;
+  std::thread other_call([&] {
+    demo::v1::PlaceRequest request;
+    request.set_item("hold");
+    demo::v1::PlaceReply reply;
+    other_ended = demo::v1::Orders::NewStub(carts)->Place(&other, request, &reply);
+  });
+  CHECK(eventually([&] { return backend.held() == 1; }));
+  plane->update(resources(scaled_yaml(2)));
+  CHECK(eventually([&] {
+    const Answer answer = call(orders, {.timeout = 500ms});
+    return answer.ok() && answer.connection != shared;
+  }));
+  Calls held(orders);
+  held.start(1, {.item = "hold"});
+  CHECK(eventually([&] { return backend.held() == 2; }));
+
+  // All connections are full. Only the other target's call ends.
+  Calls waiting(orders);
+  waiting.start(1, {});
+  CHECK(waiting.running() == 1);
+  other.TryCancel();
+  other_call.join();
+  CHECK(other_ended.error_code() == grpc::StatusCode::CANCELLED);
+  for (const Answer& answer : waiting.finish()) {
+    INFO(answer.text());
+    CHECK(answer.ok());
+    CHECK(answer.connection == shared);
+  }
+  CHECK(held.running() == 1);
+  for (const Answer& answer : finish(held, backend))
+    CHECK(answer.ok());
 }
 
 TEST_CASE("streams: a call that waits goes elsewhere when its endpoint is removed",

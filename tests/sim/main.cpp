@@ -4,12 +4,13 @@
 //
 //   signalbox_sim --seeds N [--seed S] [--faults a,b,c] [--trace] [--verbose] [--twice]
 //                 [--pinned FILE] [--jobs N] [--fresh REVISION] [--brief] [--hashes]
-//                 [--cold-start TARGETS] [--list-faults]
+//                 [--cold-start TARGETS] [--streams] [--list-faults]
 //
 // --twice: runs each seed again, here and in a new process; the hashes must agree.
 // --fresh: the first seed is computed from this text, usually a revision's name. A revision's seeds
 // are always the same, so its failures can be reproduced. Other revisions most likely have others.
 // --cold-start: runs no worlds. Opens this many targets at once against a slow control plane.
+// --streams: runs worlds with one target. Its hosts allow few calls on a connection.
 
 #include <algorithm>
 #include <chrono>
@@ -23,11 +24,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include <CLI/CLI.hpp>
 
 #include "messages/invariant.hpp"
 #include "tests/sim/cold_start.hpp"
 #include "tests/sim/shrink.hpp"
+#include "tests/sim/streams.hpp"
 #include "tests/sim/workers.hpp"
 #include "tests/sim/world.hpp"
 
@@ -47,6 +50,7 @@ struct Options {
   bool list_faults = false;
   bool brief = false;
   std::size_t cold_start = 0;
+  bool streams = false;
   std::string fresh;
   std::string faults;
   std::string pinned;
@@ -262,6 +266,24 @@ int run_cold_starts(const Options& options) {
   return failed == 0 ? 0 : 1;
 }
 
+int run_streams_worlds(const Options& options) {
+  std::uint64_t failed = 0;
+  std::uint64_t calls = 0;
+  std::uint64_t waits = 0;
+  for (std::uint64_t i = 0; i < options.seeds; ++i) {
+    const std::uint64_t seed = options.first + i;
+    const StreamsRun result = run_streams(seed);
+    calls += result.calls;
+    waits += result.waits;
+    if (result.broken.empty()) continue;
+    ++failed;
+    say(absl::StrCat("seed ", seed, " broke:\n  ", absl::StrJoin(result.broken, "\n  "), "\n"));
+    if (!options.brief) say(result.story);
+  }
+  say(absl::StrCat(calls, " calls, ", waits, " waits for a stream, ", failed, " seeds failed\n"));
+  return failed == 0 && waits > 0 ? 0 : 1;
+}
+
 void list_faults() {
   for (const testing::FaultRow& row : testing::fault_table())
     std::printf("%-20s %3u %%  %s\n", row.name, row.percent, row.what);
@@ -285,6 +307,8 @@ int main(int argc, char** argv) {
   app.add_flag("--list-faults", options.list_faults, "print what can go wrong, and nothing else");
   app.add_option("--cold-start", options.cold_start, "instead: so many targets open at once")
       ->excludes("--faults");
+  app.add_flag("--streams", options.streams, "instead: hosts with few streams on a connection")
+      ->excludes("--faults");
   app.add_flag("--trace", options.trace, "print every step");
   app.add_flag("--twice", options.twice, "each seed again, here and in a new process: same hash");
   app.add_flag("--brief", options.brief, "a line for each seed that fails; no story, no shrinking");
@@ -304,6 +328,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (options.cold_start > 0) return signalbox::sim::run_cold_starts(options);
+  if (options.streams) return signalbox::sim::run_streams_worlds(options);
   if (!options.fresh.empty()) {
     options.first = signalbox::sim::seed_made_of(options.fresh);
     std::printf("%llu seeds from %llu (of %s)\n",

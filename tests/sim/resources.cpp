@@ -65,8 +65,13 @@ envoy::config::core::v3::HealthStatus health_of(const HostModel& host) {
   return host.degraded ? envoy::config::core::v3::DEGRADED : envoy::config::core::v3::HEALTHY;
 }
 
-// Writes the limit of concurrent calls (A32), if the model has one.
-void set_limit(const ClusterModel& model, Cluster& cluster) {
+// Writes the limit of concurrent calls (A32) and the number of connections to a host (A105), if the
+// model has them.
+void set_limits(const ClusterModel& model, Cluster& cluster) {
+  if (model.max_connections > 1) {
+    auto* threshold = cluster.mutable_circuit_breakers()->add_per_host_thresholds();
+    threshold->mutable_max_connections()->set_value(model.max_connections);
+  }
   if (const auto most = limit(model)) {
     auto* threshold = cluster.mutable_circuit_breakers()->add_thresholds();
     threshold->mutable_max_requests()->set_value(*most);
@@ -207,7 +212,7 @@ std::string cluster_bytes(const std::string& name, const ClusterModel& model) {
     rule.mutable_routing_enabled()->set_value(zones->percent);
     rule.mutable_min_cluster_size()->set_value(zones->fewest);
   }
-  set_limit(model, cluster);
+  set_limits(model, cluster);
   set_ejection(model, cluster);
   set_health_checks(model, cluster);
   set_affinity(model, cluster);

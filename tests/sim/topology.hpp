@@ -61,6 +61,7 @@ struct ClusterModel {
   unsigned connect_timeout_seconds = 5;
   unsigned drop_percent = 0;      ///< EDS only.
   unsigned max_requests = 1024;   ///< The most concurrent requests.
+  unsigned max_connections = 1;   ///< The most connections to one host (A105).
   bool ejects = false;            ///< Outlier detection ejects hosts that fail too many calls.
   unsigned ejection_seconds = 1;  ///< The interval of outlier detection.
   MayStay may_stay = MayStay::kServed;

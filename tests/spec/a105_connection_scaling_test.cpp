@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -213,6 +214,31 @@ TEST_CASE("max_connections: a change reaches the subchannel, which keeps its con
   CHECK_FALSE(all<NotifyState>(lost).front().has_lanes);
 }
 
+TEST_CASE("max_connections: a number that falls and rises forgets no call",
+          "[lb][subchannel][lanes][A105-4][A105-8]") {
+  SubchannelCore core = subchannel(2);
+  core.step(ConnectRequested{}, {});
+  const auto only = link(1);
+  const bool falls_early = GENERATE(false, true);  // Before the connection is made, or after.
+  CAPTURE(falls_early);
+  if (falls_early) core.step(MaxConnectionsChanged{1}, {});
+  const auto made = core.step(Connected{1, only}, {});
+  CHECK(has<OfferStreams>(made) == !falls_early);
+  if (!falls_early) {
+    CHECK_FALSE(all<OfferStreams>(made).front().is_shared);
+    CHECK(has<WithdrawStreams>(core.step(MaxConnectionsChanged{1}, {})));
+  }
+  const auto again = core.step(MaxConnectionsChanged{2}, {});
+  REQUIRE(all<OfferStreams>(again).size() == 1);
+  CHECK(all<OfferStreams>(again).front().is_shared);  // Calls of before may still use it.
+
+  Endpoint endpoint({only});
+  const Pick running = endpoint.call();
+  endpoint.lanes.remove(1);
+  endpoint.lanes.add(2, only, all<OfferStreams>(again).front().is_shared);
+  CHECK(endpoint.is_full());
+}
+
 // --- one connection ---
 
 TEST_CASE("one connection: no lane, no count, no question", "[lb][subchannel][A105-5]") {
@@ -295,6 +321,76 @@ TEST_CASE("connections: none is closed by the subchannel; a lost one makes room"
   CHECK(told(lost).empty());  // The oldest connection is the same.
   CHECK(has<AskForDemand>(lost));
   CHECK(has<OpenConnection>(core.step(StreamsWanted{}, {})));
+}
+
+TEST_CASE("connections: while calls wait, the ends of calls without a stream are looked for",
+          "[lb][subchannel][lanes][A105-16]") {
+  using namespace std::chrono_literals;
+  // The connection is from a time with one connection, so calls that took no stream may use it.
+  const auto only = link(1);
+  SubchannelCore core = subchannel(1);
+  core.step(ConnectRequested{}, {});
+  core.step(Connected{1, only}, {});
+  core.step(MaxConnectionsChanged{2}, {});
+  Endpoint endpoint({});
+  endpoint.lanes.add(1, only, true);
+  std::optional<Use> other(std::in_place, *only);
+  REQUIRE(endpoint.is_full());
+  const auto wait = endpoint.wait();
+  REQUIRE(endpoint.wanted == 1);
+
+  const auto wanted = core.step(StreamsWanted{}, {});
+  CHECK(has<OpenConnection>(wanted));
+  REQUIRE(all<StartTimer>(wanted).size() == 1);
+  const StartTimer timer = all<StartTimer>(wanted).front();
+  CHECK(timer.delay == SubchannelCore::kSharedPause);
+  CHECK_FALSE(has<StartTimer>(core.step(StreamsWanted{}, {})));  // One timer at a time.
+  other.reset();
+  CHECK_FALSE(wait->is_over());
+  REQUIRE(has<AskForDemand>(core.step(TimerFired{timer.timer}, {})));
+  CHECK_FALSE(endpoint.lanes.has_demand());
+  CHECK(wait->is_over());
+
+  SECTION("and again, while there is demand, also in back-off") {
+    core.step(ConnectFailed{2, kLost}, {});
+    const auto still = core.step(StreamsWanted{}, {});
+    REQUIRE(all<StartTimer>(still).size() == 1);
+    CHECK(all<StartTimer>(still).front().timer == timer.timer);
+  }
+  SECTION("but not when streams are no longer offered") {
+    core.step(ConnectFailed{2, kLost}, {});
+    core.step(StreamsWanted{}, {});
+    core.step(MaxConnectionsChanged{1}, {});
+    CHECK_FALSE(has<AskForDemand>(core.step(TimerFired{timer.timer}, {})));
+  }
+}
+
+TEST_CASE("connections: the end of a call on a shared connection wakes one that waits",
+          "[lb][lanes][A105-16]") {
+  const auto shared = link(2);
+  Endpoint endpoint({});
+  endpoint.lanes.add(1, shared, true);
+  const Use other(*shared);
+  Pick running = endpoint.call();
+  REQUIRE(endpoint.is_full());
+  const auto first = endpoint.wait();
+  const auto second = endpoint.wait();
+  SECTION("at its end") {
+    running.end(0);
+  }
+  SECTION("when its pick is given up") {
+    running = Pick();
+  }
+  CHECK(first->is_over());
+  CHECK_FALSE(second->is_over());
+  Pick pick = testing::complete_pick(kAddress);
+  REQUIRE(first->claim(pick) == StreamWait::Answer::kTaken);
+}
+
+TEST_CASE("connections: all calls of a connection that is not shared say when they end",
+          "[lb][subchannel][A105-16]") {
+  SubchannelCore core = connected(2);
+  CHECK_FALSE(has<StartTimer>(core.step(StreamsWanted{}, {})));
 }
 
 // --- back-off and states ---
@@ -382,6 +478,54 @@ TEST_CASE("pick_first: begins a pass when the selected subchannel is CONNECTING 
   CHECK(acquired == (state == kIdle ? 0 : 1));  // The pass needs the other address too.
 }
 
+TEST_CASE("pick_first: the death of the selected subchannel's actor is a lost connection",
+          "[lb][pick_first][subchannel_map][A62][A105-15]") {
+  lb::SubchannelMapCore map;
+  const Holder holder{PolicyPath("leaf"), {1}};
+  lb::PickFirst first(lb::PickFirst::WhenLost::kGoIdle);
+  LbEffects effects;
+  States reported;
+  // Passes the map's reports to pick_first.
+  const auto tell = [&](const SubchannelMapEvent& event) {
+    for (const auto& effect : map.step(event, {})) {
+      const auto* const notice = std::get_if<NotifyHolder>(&effect);
+      if (notice == nullptr) continue;
+      reported.push_back(notice->state.state);
+      first.observe(notice->state, effects);
+    }
+  };
+  const auto report = [&](ConnectivityState state) {
+    SubchannelStateChanged event;
+    event.address = kAddress;
+    event.state = state;
+    if (state == kReady) event.connection = link();
+    tell(event);
+  };
+  first.update({kAddress}, effects);
+  tell(SubchannelAcquired{holder, kAddress});
+  report(kConnecting);
+  SECTION("READY: pick_first is IDLE, and asks for new endpoints") {
+    report(kReady);
+    REQUIRE(first.state() == kReady);
+    effects.clear();
+    reported.clear();
+    tell(SubchannelDied{kAddress, kLost});
+    CHECK(reported == States{kIdle, kFailed});
+    CHECK(first.state() == kIdle);
+    REQUIRE(effects.size() == 2);
+    CHECK(std::holds_alternative<RequestReresolution>(effects.front()));
+    CHECK(std::holds_alternative<ReleaseSubchannel>(effects.back()));
+  }
+  SECTION("CONNECTING: the attempt has failed") {
+    reported.clear();
+    tell(SubchannelDied{kAddress, kLost});
+    CHECK(reported == States{kFailed});
+    CHECK(first.state() == kFailed);
+    CHECK(absl::StrContains(first.status().message(), kLost.message()));
+  }
+  map.check_invariants();
+}
+
 // --- calls ---
 
 TEST_CASE("calls: without a working connection a call picks again", "[lb][lanes][A105-9]") {
@@ -409,6 +553,27 @@ TEST_CASE("calls: without a working connection a call picks again", "[lb][lanes]
     endpoint.lanes.remove(1);
     CHECK(endpoint.woken == 1);
     CHECK(wait->claim(pick) == StreamWait::Answer::kGone);
+    endpoint.lanes.add(2, link(1), false);
+    const Pick third = endpoint.call();
+    const auto next = endpoint.wait();
+    CHECK(endpoint.wanted == 2);  // The first message was about a wait that is over.
+  }
+  SECTION("it dies between the grant of its stream and the call's use of it") {
+    endpoint.lanes.add(2, link(1), false);
+    std::vector<Pick> running;
+    for (int i = 0; i < 3; ++i)
+      running.push_back(endpoint.call());
+    const auto wait = endpoint.wait();
+    running.front() = Pick();
+    REQUIRE(wait->is_over());
+    only->is_alive = false;
+    REQUIRE(wait->claim(pick) == StreamWait::Answer::kLost);
+    CHECK(pick.connection() == only.get());
+    pick.put_off();
+    running.back() = Pick();
+    Pick next = testing::complete_pick(kAddress);
+    REQUIRE(endpoint.lanes.take(next) == StreamLanes::Answer::kTaken);
+    CHECK(next.connection() != only.get());
   }
 }
 
@@ -457,6 +622,26 @@ TEST_CASE("calls: one that gives up its place or its stream leaves it to the nex
   CHECK(third->is_over());
   Pick pick = testing::complete_pick(kAddress);
   CHECK(third->claim(pick) == StreamWait::Answer::kTaken);
+}
+
+TEST_CASE("calls: the calls of all connections are counted, and those that took no stream",
+          "[lb][lanes]") {
+  const auto shared = link(2);
+  Endpoint endpoint({link(1), link(1)});
+  endpoint.lanes.add(3, shared, true);
+  CHECK(endpoint.lanes.calls() == 0);
+  std::vector<Pick> calls;
+  for (int i = 0; i < 3; ++i)
+    calls.push_back(endpoint.call());
+  const Use other(*shared);
+  CHECK(endpoint.lanes.calls() == 4);
+  const auto wait = endpoint.wait();
+  CHECK(endpoint.lanes.calls() == 4);
+  calls.pop_back();  // Its stream goes to the call that waits.
+  CHECK(wait->is_over());
+  CHECK(endpoint.lanes.calls() == 4);
+  endpoint.lanes.remove(1);
+  CHECK(endpoint.lanes.calls() == 3);
 }
 
 }  // namespace

@@ -15,7 +15,17 @@ using std::chrono::seconds;
 class FakeConnector::FakeConnection final : public Connection {
  public:
   FakeConnection(Address address, FakeConnector* owner)
-      : Connection(std::move(address)), owner_(owner) {
+      : Connection(std::move(address), owner->stream_limit_), owner_(owner) {
+    owner_->connections_.insert(this);
+  }
+
+  FakeConnection(ConnectionPtr leads_to,
+                 std::shared_ptr<const lb::StreamLanes> offered,
+                 FakeConnector* owner)
+      : Connection(leads_to->address(), leads_to->stream_limit()),
+        lanes(std::move(offered)),
+        owner_(owner),
+        first_(std::move(leads_to)) {
     owner_->connections_.insert(this);
   }
 
@@ -25,8 +35,14 @@ class FakeConnector::FakeConnection final : public Connection {
     owner_->connections_.erase(this);
   }
 
+  bool takes_calls() const override { return !is_closed; }
+
+  mutable bool is_closed = false;
+  const std::shared_ptr<const lb::StreamLanes> lanes;
+
  private:
   FakeConnector* owner_;
+  const ConnectionPtr first_;  ///< Null without lanes.
 };
 
 class FakeConnector::FakeAttempt final : public actors::Connector::Attempt {
@@ -45,7 +61,8 @@ std::unique_ptr<actors::Connector::Attempt> FakeConnector::connect(const actors:
                                                                    Events events) {
   const std::uint64_t number = ++next_;
   const Address& address = peer.address;
-  attempts_.emplace(number, Wish{address, std::move(events), false, false});
+  const bool is_shared = peer.sole_user == actors::UserId();
+  attempts_.emplace(number, Wish{address, std::move(events), is_shared});
   const Duration handshake = handshake_time(address);
   if (faults_.fires(Fault::kHandshakeReset)) {
     clock_.after(std::min(handshake, timeout),
@@ -56,6 +73,24 @@ std::unique_ptr<actors::Connector::Attempt> FakeConnector::connect(const actors:
   clock_.after_exactly(
       timeout, [this, number] { fail(number, absl::UnavailableError("connect timed out")); });
   return std::make_unique<FakeAttempt>(this, number);
+}
+
+ConnectionPtr FakeConnector::with_lanes(const ConnectionPtr& first,
+                                        std::shared_ptr<const lb::StreamLanes> lanes) {
+  return make_tracked<FakeConnection>(reclaimer_, first, std::move(lanes), this);
+}
+
+const lb::StreamLanes* FakeConnector::lanes_of(const Connection& connection) {
+  return static_cast<const FakeConnection&>(connection).lanes.get();
+}
+
+std::vector<FakeConnector::Standing> FakeConnector::open() const {
+  std::vector<Standing> standing;
+  for (const auto& [number, wish] : attempts_) {
+    const auto connection = wish.connection.lock();
+    if (connection != nullptr && !wish.ended) standing.push_back({connection, wish.is_shared});
+  }
+  return standing;
 }
 
 // A server that is late is dialed, and counts as silent after kSilence. Then gRPC connects, at once
@@ -82,6 +117,7 @@ void FakeConnector::answer(std::uint64_t number, BackendState seen) {
   }
   found->second.connected = true;
   auto connection = make_tracked<FakeConnection>(reclaimer_, found->second.address, this);
+  found->second.connection = connection;
   if (faults_.fires(Fault::kConnectionShort)) {
     clock_.after(faults_.dice(Fault::kConnectionShort).between(Duration::zero(), seconds(2)),
                  [this, number] { close(number); });
@@ -127,6 +163,7 @@ void FakeConnector::close(std::uint64_t number) {
   const auto found = attempts_.find(number);
   if (found == attempts_.end() || !found->second.connected || found->second.ended) return;
   found->second.ended = true;
+  if (const auto connection = found->second.connection.lock()) connection->is_closed = true;
   found->second.events.closed(absl::UnavailableError("connection reset"));
 }
 

@@ -12,7 +12,9 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
+#include <vector>
 
 #include "actors/io/connector.hpp"
 #include "actors/io/silent_addresses.hpp"
@@ -43,6 +45,16 @@ class FakeConnector final : public actors::Connector {
                                    Duration timeout,
                                    Events events) override;
 
+  /// The calls that take no stream of `lanes` use `first`.
+  ConnectionPtr with_lanes(const ConnectionPtr& first,
+                           std::shared_ptr<const lb::StreamLanes> lanes) override;
+
+  /// The lanes of a connection that with_lanes() has made; null: it has none.
+  static const lb::StreamLanes* lanes_of(const Connection& connection);
+
+  /// The Connection::stream_limit() of the connections that are made from now on.
+  void set_stream_limit(std::optional<std::uint32_t> limit) { stream_limit_ = limit; }
+
   /// A backend that leaves kUp loses its connections: within 5 ms if it is kRefusing now, after 1
   /// to 20 s if it is kBlackholed (as when a keepalive notices that the backend is gone). FakeClock
   /// may round both times up, as for all timers.
@@ -72,6 +84,14 @@ class FakeConnector final : public actors::Connector {
   /// The open connections of each address. A connection is identified by its number.
   std::map<Address, std::set<std::uint64_t>> standing() const;
 
+  struct Standing {
+    ConnectionPtr connection;
+    bool is_shared = false;  ///< Other users may have calls on it: it has no Peer::sole_user.
+  };
+
+  /// The open connections that the client still holds, the oldest first.
+  std::vector<Standing> open() const;
+
   std::size_t attempts() const { return attempts_.size(); }
 
   /// Whether this connection has not been destroyed.
@@ -86,8 +106,10 @@ class FakeConnector final : public actors::Connector {
   struct Wish {
     Address address;
     Events events;
+    bool is_shared = false;
     bool connected = false;
     bool ended = false;
+    std::weak_ptr<const FakeConnection> connection = {};
   };
 
   Duration handshake_time(const Address& address);
@@ -101,6 +123,7 @@ class FakeConnector final : public actors::Connector {
   FakeFaults& faults_;
   FakeComplaints& complaints_;
   std::shared_ptr<actors::Reclaimer> reclaimer_;
+  std::optional<std::uint32_t> stream_limit_;
   std::uint64_t next_ = 0;
   std::map<std::uint64_t, Wish> attempts_;
   std::map<Address, BackendState> states_;  // An address without an entry is up.

@@ -56,8 +56,8 @@ struct AddressStatus {
   absl::Status reason;
   /// How often outlier detection has ejected the address since its subchannel began.
   std::uint32_t ejections = 0;
-  /// Calls that run on the subchannel's present connection now, from all targets and clusters that
-  /// share the connection.
+  /// Calls that run on the subchannel's present connections now, from all targets and clusters that
+  /// share a connection. Calls that wait for a stream do not count.
   std::int64_t calls_in_flight = 0;
 };
 

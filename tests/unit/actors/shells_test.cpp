@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -34,6 +35,7 @@
 #include "actors/supervisor_actor.hpp"
 #include "actors/watcher_actor.hpp"
 #include "actors/xds_client_actor.hpp"
+#include "lb/pick/stream_lanes.hpp"
 #include "messages/counting/load_book.hpp"
 #include "messages/overloaded.hpp"
 #include "metrics/exporter.hpp"
@@ -81,19 +83,21 @@ class Unheard final : public PublicationListener {
 // the test may answer the newest of them.
 class DeadlyConnector final : public Connector {
  public:
-  std::unique_ptr<Attempt> connect(const Peer&, Duration, Events events) override {
+  std::unique_ptr<Attempt> connect(const Peer& peer, Duration, Events events) override {
     if (++asked < harmless) throw std::runtime_error("deadly");
     waiting = std::move(events);
+    is_alone = peer.sole_user != UserId();
     return nullptr;
   }
 
   Events waiting;
+  bool is_alone = false;  ///< Whether the newest of them shares no connection.
   int asked = 0;
   int harmless = 50;
 };
 
 // Keeps the events of each attempt until the test answers, and counts the attempts that subchannels
-// hold.
+// hold. The test gets the lanes of a subchannel with several connections.
 class CountingConnector final : public Connector {
  public:
   std::unique_ptr<Attempt> connect(const Peer&, Duration, Events events) override {
@@ -101,7 +105,14 @@ class CountingConnector final : public Connector {
     return std::make_unique<Held>(held);
   }
 
+  ConnectionPtr with_lanes(const ConnectionPtr& first,
+                           std::shared_ptr<const lb::StreamLanes> offered) override {
+    lanes = std::move(offered);
+    return first;
+  }
+
   std::vector<Events> asked;
+  std::shared_ptr<const lb::StreamLanes> lanes;
   int held = 0;
 
  private:
@@ -204,6 +215,19 @@ protocol::BehaviorOf<protocol::SubchannelObserver> hold_many(
 protocol::BehaviorOf<protocol::SubchannelObserver> hold(protocol::SubchannelObserver::pointer self,
                                                         protocol::SubchannelMapActor map) {
   return hold_many(self, std::move(map), 1);
+}
+
+// Records the reports about one subchannel, and never wants it connected.
+protocol::BehaviorOf<protocol::SubchannelObserver> watch(
+    protocol::SubchannelObserver::pointer self,
+    protocol::SubchannelMapActor map,
+    std::shared_ptr<std::vector<ConnectivityState>> reports) {
+  protocol::send(
+      self, map, SubchannelAcquired{Holder{PolicyPath("w"), {1}}, Address("127.0.0.1:80")});
+  return {
+      [reports](const SubchannelStateChanged& event) { reports->push_back(event.state); },
+      [](const SubchannelGone&) {},
+  };
 }
 
 class Shells {
@@ -1206,6 +1230,65 @@ TEST_CASE("subchannel_map: a subchannel that lived for a minute is restarted soo
   CHECK(shells.connector->asked == before + 3);  // Attempts at once, after 0.1 s and after 0.3 s.
 }
 
+TEST_CASE("subchannel_map: a restarted subchannel has the newest number of connections",
+          "[actors][subchannel_map][A105-4]") {
+  const bool with_tls = GENERATE(false, true);
+  const std::uint32_t newest = GENERATE(1U, 2U);
+  CAPTURE(with_tls, newest);
+  Shells shells;
+  DeadlyConnector& connector = *shells.connector;
+  connector.harmless = 0;
+  SubchannelSettings settings;
+  settings.max_connections = newest;
+  const auto map = shells.keep(spawn_subchannel_map(shells.system(), shells.environment));
+  protocol::post(map, MapGenerationStarted{settings, 1});
+  shells.hold_one_of(map);
+  shells.run();
+  CHECK(connector.is_alone == (newest > 1));
+  settings.max_connections = 3 - newest;
+  protocol::post(map, MapGenerationStarted{settings, 2});
+  shells.run();
+  settings.max_connections = newest;
+  if (with_tls) settings.tls = std::make_shared<const UpstreamTls>();
+  protocol::post(map, MapGenerationStarted{settings, 3});
+  connector.harmless = 1000;
+  if (!with_tls) connector.waiting.failed(absl::UnavailableError("refused"));
+  const int before = connector.asked;
+  for (int i = 0; i < 100 && connector.asked == before; ++i)
+    shells.pass(milliseconds(50));
+  REQUIRE(connector.asked > before);  // The actor died when it tried to connect.
+  connector.harmless = 0;
+  connector.is_alone = newest == 1;
+  shells.pass(seconds(1));
+  CHECK(connector.is_alone == (newest > 1));
+}
+
+TEST_CASE("subchannel_map: a READY subchannel that dies is IDLE first, and then failed",
+          "[actors][subchannel_map][A62]") {
+  Shells shells;
+  DeadlyConnector& connector = *shells.connector;
+  connector.harmless = 0;
+  const auto map = shells.spawn_held_map();
+  shells.run();
+  connector.waiting.connected(std::make_shared<const Connection>(Address("127.0.0.1:80")));
+  shells.run();
+  const auto reports = std::make_shared<std::vector<ConnectivityState>>();
+  shells.keep(shells.system().spawn(watch, map, reports));
+  shells.run();
+  REQUIRE(*reports == std::vector{ConnectivityState::kReady});
+
+  reports->clear();
+  SubchannelSettings settings;
+  settings.max_connections = 2;
+  protocol::post(map, MapGenerationStarted{settings, 1});  // A message for the subchannel.
+  shells.kill_next("signalbox.subchannel");
+  CHECK(*reports == std::vector{ConnectivityState::kIdle, ConnectivityState::kTransientFailure});
+
+  reports->clear();
+  shells.pass(seconds(1));
+  CHECK(*reports == std::vector{ConnectivityState::kIdle, ConnectivityState::kConnecting});
+}
+
 TEST_CASE("health_checker: lives beside its subchannel, and says whether that is fit",
           "[actors][health_checker][subchannel_map]") {
   Shells shells;
@@ -1430,6 +1513,51 @@ TEST_CASE("subchannel: in back-off it holds nothing of the connector's",
   shells.pass(seconds(2));
   CHECK(connector->asked.size() == 2);
   CHECK(connector->held == 1);
+}
+
+TEST_CASE("subchannel: a call that waits gets the stream of a call that took none",
+          "[actors][subchannel][A105-10][A105-16]") {
+  Shells shells;
+  const auto connector = std::make_shared<CountingConnector>();
+  auto environment = std::make_shared<Environment>(*shells.environment);
+  environment->connector = connector;
+  shells.environment = environment;
+  const auto map = shells.spawn_held_map();
+  shells.run();
+  REQUIRE(connector->asked.size() == 1);
+  const auto connection = std::make_shared<const Connection>(Address("127.0.0.1:80"), 1);
+  connector->asked[0].connected(connection);
+  shells.run();
+  REQUIRE(connector->lanes == nullptr);
+
+  // Another target has a call on the connection when this one may have another connection.
+  std::optional<Use> other(std::in_place, *connection);
+  SubchannelSettings settings;
+  settings.max_connections = 2;
+  protocol::post(map, MapGenerationStarted{settings, 1});
+  shells.run();
+  REQUIRE(connector->lanes != nullptr);
+  int woken = 0;
+  const auto wait = connector->lanes->wait([&woken] { ++woken; });
+  shells.run();
+  REQUIRE(connector->asked.size() == 2);  // Never answered.
+  shells.pass(milliseconds(500));
+  CHECK(woken == 0);
+
+  // The back-off of the second attempt does not end the search.
+  const bool in_back_off = GENERATE(false, true);
+  if (in_back_off) connector->asked[1].failed(absl::UnavailableError("refused"));
+  shells.pass(milliseconds(100));
+  other.reset();
+  shells.pass(milliseconds(100));
+  CHECK(woken == 1);
+  CHECK(wait->is_over());
+
+  // Nothing is asked any more, and the back-off ends when it should.
+  CHECK(shells.delayed() == (in_back_off ? 1 : 0));
+  const auto second = connector->lanes->wait([] {});
+  shells.pass(seconds(2));
+  CHECK(connector->asked.size() == (in_back_off ? 3 : 2));
 }
 
 // --- load reports ----------------------------------------------------------------

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel/status_of.hpp"
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>
+#include <grpcpp/grpcpp.h>
 
+#include "actors/io/grpc_connector.hpp"
+#include "lb/pick/stream_lanes.hpp"
 #include "tests/support/printed.hpp"
 #include "tests/support/xds_resources.hpp"
 
@@ -130,6 +134,40 @@ TEST_CASE("status: endpoints have the states of their subchannels", "[channel][s
   CHECK_FALSE(c.state);
   CHECK_FALSE(c.since);
   CHECK_FALSE(cluster.priorities[1].started);
+}
+
+TEST_CASE("status: an address with several connections has the calls of all of them",
+          "[channel][status]") {
+  const auto connection = [] {
+    return std::make_shared<const actors::GrpcConnection>(
+        Address("a:1"),
+        grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials()),
+        "a:1",
+        nullptr,
+        1U);
+  };
+  const auto old = connection();
+  const auto young = connection();
+  const auto lanes = std::make_shared<lb::StreamLanes>(nullptr, [] {});
+  lanes->add(1, old, false);
+  lanes->add(2, young, false);
+  const auto shown_to_picks = std::make_shared<const actors::GrpcConnection>(old, lanes);
+  const Use one(*old);
+  const Use two(*young);
+  const Use waiting(*shown_to_picks);
+
+  auto pieces = pieces_of({{ClusterName("c"),
+                            leaf(tests::eds_cluster("c", "service"),
+                                 tests::endpoints({{tests::locality("r", {"a:1"})}}))}},
+                          {"c"});
+  pieces.subchannels[{ClusterName("c"), {}}] = {{Address("a:1"),
+                                                 {.state = EndpointState::kReady,
+                                                  .raw = ConnectivityState::kReady,
+                                                  .connection = shown_to_picks}}};
+  const TargetStatus shown = status(pieces);
+  REQUIRE(shown.clusters.size() == 1);
+  const PriorityStatus& priority = shown.clusters[0].priorities.at(0);
+  CHECK(priority.localities.at(0).endpoints.at(0).addresses.at(0).calls_in_flight == 2);
 }
 
 TEST_CASE("status: a leaf below an aggregate is not the leaf that is used directly",

@@ -149,6 +149,72 @@ TEST_CASE("stream_lanes: connections come and go under calls", "[lb][lanes][A105
   CHECK(call(lanes));
 }
 
+// A connection that holds the thread that asks for it, which is under the lock of the lanes.
+struct Gate : Connection {
+  Gate() : Connection(kAddress, 1U) {}
+
+  bool takes_calls() const override {
+    is_asked = is_shut.load();
+    while (is_shut)
+      std::this_thread::yield();
+    return true;
+  }
+
+  mutable std::atomic<bool> is_asked{false};
+  mutable std::atomic<bool> is_shut{false};
+};
+
+TEST_CASE("stream_lanes: a new connection does not drop the one of a call that is just ending",
+          "[lb][lanes]") {
+  constexpr std::uint64_t kRounds = 50;
+  static thread_local bool is_adding = false;
+  std::atomic<int> dropped{0};
+  const auto graveyard = std::make_shared<Graveyard>();
+  StreamLanes lanes(graveyard, [] {});
+  // Dropped while a connection is added: that is, under the lock of the lanes.
+  const auto counting_link = [&] {
+    return std::shared_ptr<const Link>(new Link(1), [&](const Link* unused) {
+      if (is_adding) ++dropped;
+      graveyard->retire(std::unique_ptr<const Tracked>(unused));
+    });
+  };
+  const auto gate = std::make_shared<const Gate>();
+  lanes.add(0, gate, false);
+  Pick first = testing::complete_pick(kAddress);
+  REQUIRE(lanes.take(first) == StreamLanes::Answer::kTaken);
+  for (std::uint64_t round = 0; round < kRounds; ++round) {
+    lanes.add(2 * round + 1, counting_link(), false);
+    Pick running = testing::complete_pick(kAddress);
+    REQUIRE(lanes.take(running) == StreamLanes::Answer::kTaken);
+    lanes.remove(2 * round + 1);
+    // One thread has the lock. The owner and the ending call wait for it, in this order.
+    gate->is_shut = true;
+    std::thread holder([&] {
+      Pick pick = testing::complete_pick(kAddress);
+      static_cast<void>(lanes.take(pick));
+    });
+    while (!gate->is_asked)
+      std::this_thread::yield();
+    std::thread owner([&] {
+      is_adding = true;
+      lanes.add(2 * round + 2, counting_link(), false);
+    });
+    const auto give_way = [] {
+      for (int i = 0; i < 1000; ++i)
+        std::this_thread::yield();
+    };
+    give_way();
+    std::thread caller([&] { running.end(0); });
+    give_way();
+    gate->is_shut = false;
+    for (std::thread* thread : {&holder, &owner, &caller})
+      thread->join();
+    gate->is_asked = false;
+    lanes.remove(2 * round + 2);
+  }
+  CHECK(dropped == 0);
+}
+
 TEST_CASE("stream_lanes: the end of the lanes ends all waits, and calls keep their streams",
           "[lb][lanes][A105-9]") {
   const auto graveyard = std::make_shared<Graveyard>();
