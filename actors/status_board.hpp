@@ -57,11 +57,18 @@ class ChangeLog {
   /// The last kMost changes, oldest first.
   std::vector<Change> last() const;
 
+  /// The number of the last change; 0: there was none.
+  std::uint64_t number() const;
+
  private:
   mutable std::mutex mutex_;
   std::uint64_t number_ = 0;
   std::deque<Change> changes_;
 };
+
+/// Counts the changes of what a board shows. Tables and pieces share it, because they may outlive
+/// their board.
+using Revision = std::atomic<std::uint64_t>;
 
 /// A subchannel's state, as its subchannel map published it.
 struct SubchannelPiece {
@@ -79,6 +86,14 @@ using SubchannelPieces = absl::flat_hash_map<Address, SubchannelPiece>;
 /// The subchannels of one subchannel map. One actor writes, any thread reads.
 class SubchannelTable {
  public:
+  explicit SubchannelTable(std::shared_ptr<Revision> revision) : revision_(std::move(revision)) {}
+
+  /// The board does not show the table any more.
+  ~SubchannelTable() { revision_->fetch_add(1, std::memory_order_relaxed); }
+
+  SubchannelTable(const SubchannelTable&) = delete;
+  SubchannelTable& operator=(const SubchannelTable&) = delete;
+
   void set(const Address& address, const std::optional<lb::SubchannelSeen>& seen);
 
   /// Copies the table, shard by shard.
@@ -94,6 +109,7 @@ class SubchannelTable {
 
   Shard& shard_of(const Address& address) { return shards_[absl::HashOf(address) % kShards]; }
 
+  const std::shared_ptr<Revision> revision_;
   std::array<Shard, kShards> shards_;
 };
 
@@ -185,6 +201,10 @@ class TargetBoard {
   /// an atomic.
   bool ready() const { return ready_->load(std::memory_order_acquire); }
 
+  /// Rises with each change of what pieces() returns, and when a change of priority is noted. The
+  /// value may rise without a change. Reads an atomic.
+  std::uint64_t revision() const { return revision_->load(std::memory_order_relaxed); }
+
   /// The atomic of ready(), for readers that must not keep the board.
   std::shared_ptr<const std::atomic<bool>> ready_flag() const { return ready_; }
 
@@ -197,8 +217,11 @@ class TargetBoard {
   void drop_config();
 
  private:
+  void record_change() { revision_->fetch_add(1, std::memory_order_relaxed); }
+
   const std::string target_;
   const std::shared_ptr<ChangeLog> changes_;
+  const std::shared_ptr<Revision> revision_ = std::make_shared<Revision>(0);
   const std::shared_ptr<std::atomic<bool>> ready_ = std::make_shared<std::atomic<bool>>(false);
   mutable std::mutex mutex_;
   ConfigUpdated applied_;

@@ -128,7 +128,10 @@ struct SubchannelState {
   }
 
   void open(lb::SubchannelOptions options) {
-    peer = {options.address, options.settings.tls, options.settings.authority};
+    peer = {.address = options.address,
+            .tls = options.settings.tls,
+            .authority = options.settings.authority,
+            .holder = self->id()};
     cluster = options.settings.cluster;
     environment->instruments->add_subchannels(state, +1);
     core.emplace(std::move(options));

@@ -102,8 +102,20 @@ std::shared_ptr<actors::ChannelPort> Replay::make_port(const std::string& target
 }
 
 void Replay::run(Duration until, const Seen& seen) {
-  while (host_->run_instant(until))
-    seen(host_->elapsed(), status());
+  while (run_instant(until)) {
+    if (seen == nullptr) continue;
+    Revisions now = revisions();
+    if (std::exchange(seen_, now) != now) seen(host_->elapsed(), status());
+  }
+}
+
+Replay::Revisions Replay::revisions() const {
+  Revisions now;
+  now.boards.reserve(host_->ports().size());
+  for (const auto& [name, port] : host_->ports())
+    now.boards.emplace_back(port->status, port->status->revision());
+  now.changes = changes_->number();
+  return now;
 }
 
 RuntimeStatus Replay::status() const {

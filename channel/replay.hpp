@@ -16,6 +16,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -33,7 +35,7 @@ namespace signalbox::channel {
 class Replay {
  public:
   using Log = std::function<void(const LogLine&)>;
-  /// Called after an instant at which something happened.
+  /// Called after an instant at which something in the status has changed, apart from its times.
   using Seen = std::function<void(Duration at, const RuntimeStatus& status)>;
 
   /// `log`: gets notes about the recording, and the lines of the actors. DATA_LOSS or
@@ -44,8 +46,13 @@ class Replay {
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
 
-  /// Runs until `until` (since the beginning), which may be longer than the recording.
+  /// Runs until `until` (since the beginning), which may be longer than the recording. `seen` may
+  /// be null. The cost of a status grows with the number of endpoints, so `seen` gets one only when
+  /// something has changed.
   void run(Duration until, const Seen& seen);
+
+  /// Runs what is due at the next instant until `until`. False: nothing is due until then.
+  bool run_instant(Duration until) { return host_->run_instant(until); }
 
   RuntimeStatus status() const;
 
@@ -62,6 +69,15 @@ class Replay {
  private:
   Replay(Recording recording, RuntimeOptions options, xds::Bootstrap bootstrap, Log log);
 
+  /// What status() depends on.
+  struct Revisions {
+    std::vector<std::pair<std::shared_ptr<const actors::TargetBoard>, std::uint64_t>> boards;
+    std::uint64_t changes = 0;
+
+    friend bool operator==(const Revisions&, const Revisions&) = default;
+  };
+
+  Revisions revisions() const;
   actors::Environment make_environment() const;
   std::shared_ptr<actors::ChannelPort> make_port(const std::string& target) const;
 
@@ -71,6 +87,7 @@ class Replay {
   const Log log_;
   const std::shared_ptr<metrics::Instruments> instruments_;
   const std::shared_ptr<actors::ChangeLog> changes_ = std::make_shared<actors::ChangeLog>();
+  Revisions seen_;  ///< Those of the last status that run() has made.
   const std::unique_ptr<actors::ReplayHost> host_;
 };
 

@@ -509,14 +509,15 @@ absl::Status Runtime::State::add_extensions(actors::Environment& environment) {
 absl::Status Runtime::State::begin_record(actors::Environment& environment) {
   if (!options.record) return absl::OkStatus();
   instruments->count_recording_dropped(0);
+  instruments->count_recording_late(0);
   auto opened = actors::Recorder::start(
       {.path = options.record->path,
        .max_bytes = options.record->max_bytes,
        .header = channel::header_of(options, bootstrap, environment.seed, variable),
        .complain = texts_to(log, LogKind::kRecording),
-       .count_dropped = [counted = instruments](std::uint64_t events) {
-         counted->count_recording_dropped(events);
-       }});
+       .count_dropped = [counted = instruments](
+                            std::uint64_t events) { counted->count_recording_dropped(events); },
+       .count_late = [counted = instruments] { counted->count_recording_late(1); }});
   if (!opened.ok())
     return {opened.status().code(),
             absl::StrCat("RuntimeOptions::record: ", opened.status().message())};

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -22,6 +23,7 @@
 
 #include "messages/ids.hpp"
 #include "messages/pick.hpp"
+#include "messages/resource.hpp"
 #include "messages/resource_dump.hpp"
 #include "messages/subchannel_events.hpp"
 
@@ -82,6 +84,20 @@ struct StreamReceived {
   friend bool operator==(const StreamReceived&, const StreamReceived&) = default;
 };
 
+/// The client sent a request: which resources of a type it wants now, and whether it has accepted
+/// the response that the request answers. Nothing else of a request is recorded.
+struct StreamAsked {
+  ServerId server = 0;
+  std::uint64_t stream = 0;
+  ResourceType type = ResourceType::kListener;
+  std::string nonce;     ///< Of the type's last response; empty: none came on this stream.
+  bool refused = false;  ///< The request is a NACK of that response.
+  /// nullopt: the names of the type's last request on this stream.
+  std::optional<std::vector<std::string>> names;
+
+  friend bool operator==(const StreamAsked&, const StreamAsked&) = default;
+};
+
 struct StreamClosed {
   ServerId server = 0;
   std::uint64_t stream = 0;
@@ -90,12 +106,23 @@ struct StreamClosed {
   friend bool operator==(const StreamClosed&, const StreamClosed&) = default;
 };
 
+/// The client has ended the stream, or keeps it no longer after StreamClosed.
+struct StreamLeft {
+  ServerId server = 0;
+  std::uint64_t stream = 0;
+
+  friend bool operator==(const StreamLeft&, const StreamLeft&) = default;
+};
+
 // --- endpoints --------------------------------------------------------------
 
 /// A subchannel began to connect. `attempt` is unique in the recording.
 struct ConnectBegan {
   std::uint64_t attempt = 0;
   std::string peer;  ///< The address; with TLS, the address and the target's authority.
+  /// The subchannel, which may have several connections (A105). Unique in the recording; 0:
+  /// unknown.
+  std::uint64_t holder = 0;
 
   friend bool operator==(const ConnectBegan&, const ConnectBegan&) = default;
 };
@@ -161,7 +188,9 @@ using OutsideEvent = std::variant<TargetOpened,
                                   ConnectLeft,
                                   NameAnswered,
                                   ProbeAnswered,
-                                  EventsDropped>;
+                                  EventsDropped,
+                                  StreamAsked,
+                                  StreamLeft>;
 
 struct RecordedEvent {
   Duration at{};  ///< Since the recording began; never falls from event to event.

@@ -521,6 +521,10 @@ void Instruments::count_recording_dropped(std::uint64_t events) {
   series_.add(Metric::kRecordingDropped, {}, static_cast<double>(events));
 }
 
+void Instruments::count_recording_late(std::uint64_t attempts) {
+  series_.add(Metric::kRecordingLate, {}, static_cast<double>(attempts));
+}
+
 void Instruments::count_actor_death(absl::string_view actor, absl::string_view reason) {
   series_.add(Metric::kActorDeaths, {std::string(actor), std::string(reason)}, 1);
 }

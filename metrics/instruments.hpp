@@ -138,6 +138,8 @@ class Instruments final : public DropCounters, public EndpointCounters {
   void count_log_lines_lost(std::uint64_t lines);
   /// With `events` 0, the series is exported with the value 0.
   void count_recording_dropped(std::uint64_t events);
+  /// With `attempts` 0, the series is exported with the value 0.
+  void count_recording_late(std::uint64_t attempts);
   void count_actor_death(absl::string_view actor, absl::string_view reason);
   void set_config_generation(absl::string_view target, Generation generation);
 

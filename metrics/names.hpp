@@ -92,6 +92,7 @@ enum class Metric : std::uint8_t {
   kAdminRefused,
   kLogLinesLost,
   kRecordingDropped,
+  kRecordingLate,
   kProcessCpu,
   kProcessOpenFds,
   kProcessMaxFds,
@@ -543,6 +544,11 @@ inline constexpr std::array kMetrics{
         {},
         "Events that are missing in the recording, because its file was too slow or cannot be "
         "written."},
+    MetricRow{Metric::kRecordingLate,
+              MetricKind::kCounter,
+              "signalbox_recording_late_segments_total",
+              {},
+              "Failed attempts to begin the next file of the recording; the old one goes on."},
     // The names that Prometheus recommends to its client libraries for the metrics of a process.
     // metrics/process.cpp makes these metrics.
     MetricRow{Metric::kProcessCpu,

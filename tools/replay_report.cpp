@@ -22,9 +22,13 @@ std::string subject_of(const TimelineEntry& entry) {
   return entry.subject.empty() ? entry.target : absl::StrCat(entry.target, " ", entry.subject);
 }
 
-std::string line_of(const TimelineEntry& entry, std::size_t width) {
+constexpr int kMilliseconds = 3;  // The digits of a time in lines.
+constexpr int kNanoseconds = 9;
+
+std::string line_of(const TimelineEntry& entry, std::size_t width, int digits = kMilliseconds) {
   const double seconds = std::chrono::duration<double>(entry.at).count();
-  return absl::StrFormat("%10.3f  %-8s  %-*s  %s",
+  return absl::StrFormat("%10.*f  %-8s  %-*s  %s",
+                         digits,
                          seconds,
                          entry.kind,
                          static_cast<int>(width),
@@ -141,15 +145,19 @@ absl::StatusOr<std::optional<std::string>> first_difference(
     const std::vector<TimelineEntry>& entries, absl::string_view other, const std::string& name) {
   const auto others = entries_of(other, name);
   if (!others.ok()) return others.status();
-  const auto at = [](const std::vector<TimelineEntry>& list, std::size_t index) {
-    return index < list.size() ? line_of(list[index], 0) : "      (nothing more)";
+  const auto at = [](const auto& list, std::size_t index, int digits = kMilliseconds) {
+    return index < list.size() ? line_of(list[index], 0, digits) : "      (nothing more)";
   };
   for (std::size_t i = 0; i < std::max(entries.size(), others->size()); ++i) {
-    const std::string here = at(entries, i);
-    const std::string there = at(*others, i);
+    std::string here = at(entries, i);
+    std::string there = at(*others, i);
     const bool is_same_time =
         i < entries.size() && i < others->size() && entries[i].at == (*others)[i].at;
-    if (here == there && is_same_time) continue;
+    if (here == there) {
+      if (is_same_time) continue;
+      here = at(entries, i, kNanoseconds);
+      there = at(*others, i, kNanoseconds);
+    }
     return absl::StrCat(
         "entry ", i + 1, " differs:\n  here: ", here, "\n  ", name, ": ", there, "\n");
   }

@@ -55,6 +55,8 @@ struct Peer {
   /// Set: only this attempt uses the connection, so its user can count the streams (A105). A
   /// connector may share the connection if it has no Connection::stream_limit().
   UserId sole_user = {};
+  /// The subchannel that connects, for recordings; 0: unknown. Connectors do not read it.
+  std::uint64_t holder = 0;
 };
 
 class Connector {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/record/recorder.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -28,8 +29,13 @@ Instant now() {
 }
 
 std::size_t size_of(const OutsideEvent& event) {
-  const auto* const received = std::get_if<StreamReceived>(&event);
-  return kEventBytes + (received == nullptr ? 0 : received->bytes.size());
+  std::size_t size = kEventBytes;
+  if (const auto* received = std::get_if<StreamReceived>(&event)) size += received->bytes.size();
+  const auto* const asked = std::get_if<StreamAsked>(&event);
+  if (asked == nullptr || !asked->names) return size;
+  for (const std::string& name : *asked->names)
+    size += sizeof(name) + name.size();
+  return size;
 }
 
 absl::Status failed(const std::string& path, const char* what) {
@@ -40,6 +46,58 @@ absl::Status failed(const std::string& path, const char* what) {
 std::string old_of(const std::string& path) {
   return path + ".old";
 }
+
+absl::Status write_to(const Descriptor& file, const std::string& path, const std::string& bytes) {
+  for (std::size_t done = 0; done < bytes.size();) {
+    const auto written = ::write(*file, bytes.data() + done, bytes.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return failed(path, "write");
+    done += static_cast<std::size_t>(written);
+  }
+  return absl::OkStatus();
+}
+
+// The file of the next segment, beside the recording. It is removed unless it takes the recording's
+// place.
+class NextFile {
+ public:
+  explicit NextFile(const std::string& path) : path_(path), next_(path + ".new") {}
+
+  ~NextFile() { ::unlink(next_.c_str()); }
+
+  NextFile(const NextFile&) = delete;
+  NextFile& operator=(const NextFile&) = delete;
+
+  absl::Status open() {
+    ::unlink(next_.c_str());  // A process that was killed may have left it.
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+    file_ = Descriptor(::open(next_.c_str(), flags, S_IRUSR | S_IWUSR));
+    if (*file_ < 0) return failed(path_, "open the file");
+    if (::fchmod(*file_, S_IRUSR | S_IWUSR) != 0) return failed(path_, "set its mode");
+    return absl::OkStatus();
+  }
+
+  absl::Status write(const std::string& bytes) { return write_to(file_, path_, bytes); }
+
+  // The recording that is there becomes the old one.
+  absl::StatusOr<Descriptor> take_place() {
+    struct stat found{};
+    const bool has_bytes = ::stat(path_.c_str(), &found) == 0 && found.st_size > 0;
+    if (has_bytes && std::rename(path_.c_str(), old_of(path_).c_str()) != 0)
+      return failed(path_, "rename the earlier file");
+    if (std::rename(next_.c_str(), path_.c_str()) != 0) {
+      const absl::Status status = failed(path_, "rename the next file");
+      if (has_bytes) std::rename(old_of(path_).c_str(), path_.c_str());
+      return status;
+    }
+    return std::move(file_);
+  }
+
+ private:
+  const std::string path_;
+  const std::string next_;
+  Descriptor file_;
+};
 
 }  // namespace
 
@@ -54,17 +112,14 @@ absl::StatusOr<std::shared_ptr<Recorder>> Recorder::start(RecorderOptions option
   if (::stat(path.c_str(), &found) == 0) {
     if (!S_ISREG(found.st_mode))
       return absl::InvalidArgumentError(absl::StrCat("recording ", path, ": is no regular file"));
-    if (found.st_size > 0 && std::rename(path.c_str(), old_of(path).c_str()) != 0)
-      return failed(path, "rename the earlier file");
   }
-  if (auto status = recorder->open_segment(); !status.ok()) return status;
+  if (auto status = recorder->begin_segment(0); !status.ok()) return status;
   recorder->thread_ = std::thread([raw = recorder.get()] { raw->run(); });
   return recorder;
 }
 
 Recorder::~Recorder() {
   finish();
-  if (file_ >= 0) ::close(file_);
 }
 
 void Recorder::finish() {
@@ -123,54 +178,72 @@ void Recorder::run() {
   }
 }
 
-// Begins a file with the state of the outside.
-absl::Status Recorder::open_segment() {
-  const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
-  file_ = ::open(options_.path.c_str(), flags, S_IRUSR | S_IWUSR);
-  if (file_ < 0) return failed(options_.path, "open the file");
-  if (::fchmod(file_, S_IRUSR | S_IWUSR) != 0) return failed(options_.path, "set its mode");
-  std::string bytes = absl::StrCat(xds::recording_preamble(), xds::encode(options_.header));
+// Begins a file with the state of the outside. After an error the present file goes on.
+absl::Status Recorder::begin_segment(std::uint64_t number) {
+  NextFile next(options_.path);
+  if (auto status = next.open(); !status.ok()) return status;
+  RecordingHeader header = options_.header;
+  header.segment = number;
+  std::string bytes = absl::StrCat(xds::recording_preamble(), xds::encode(header));
   for (OutsideEvent& event : state_.events())
     absl::StrAppend(&bytes, xds::encode(RecordedEvent{last_, true, std::move(event)}));
-  segment_bytes_ = 0;
-  state_bytes_ = bytes.size();
-  return append(bytes);
+  if (auto status = next.write(bytes); !status.ok()) return status;
+  auto file = next.take_place();
+  if (!file.ok()) return file.status();
+  options_.header.segment = number;
+  file_ = *std::move(file);
+  segment_bytes_ = state_bytes_ = bytes.size();
+  return absl::OkStatus();
 }
 
-absl::Status Recorder::rotate() {
-  ::close(std::exchange(file_, -1));
-  if (std::rename(options_.path.c_str(), old_of(options_.path).c_str()) != 0)
-    return failed(options_.path, "rename the file");
-  ++options_.header.segment;
-  return open_segment();
+// Returns whether the next segment has begun.
+bool Recorder::rotate() {
+  const absl::Status status = begin_segment(options_.header.segment + 1);
+  const bool was_late = std::exchange(is_late_, !status.ok());
+  if (status.ok()) return true;
+  options_.count_late();
+  if (!was_late) {
+    options_.complain(absl::StrCat(status.message(),
+                                   ": the next segment of the recording cannot begin; the file "
+                                   "goes on, and signalbox tries again"));
+  }
+  return false;
+}
+
+// The size beyond which a segment ends.
+std::size_t Recorder::full_size() const {
+  return std::max(options_.max_bytes / 2, 2 * state_bytes_);
 }
 
 absl::Status Recorder::write(const std::vector<RecordedEvent>& events) {
   std::string bytes;
+  bool may_rotate = true;  // An attempt that fails is the last one for these events.
   for (const RecordedEvent& event : events) {
-    const std::string frame = xds::encode(event);
-    const std::size_t full = segment_bytes_ + bytes.size() + frame.size();
-    if (full > options_.max_bytes / 2 && full > 2 * state_bytes_) {
-      absl::Status status = append(std::exchange(bytes, {}));
-      if (status.ok()) status = rotate();
-      if (!status.ok()) return status;
+    std::string frame = xds::encode(event);
+    const auto size = [&] { return segment_bytes_ + bytes.size() + frame.size(); };
+    if (may_rotate && size() > full_size()) {
+      if (auto status = append(std::exchange(bytes, {})); !status.ok()) return status;
+      may_rotate = rotate();
     }
-    bytes += frame;
     state_.apply(event.what);
     last_ = event.at;
+    if (is_late_ && (left_out_ > 0 || size() > 2 * full_size())) {
+      ++left_out_;
+      options_.count_dropped(1);
+      continue;
+    }
+    if (left_out_ > 0) {
+      const EventsDropped dropped{std::exchange(left_out_, 0)};
+      bytes += xds::encode(RecordedEvent{event.at, false, dropped});
+    }
+    bytes += frame;
   }
   return append(bytes);
 }
 
 absl::Status Recorder::append(const std::string& bytes) {
-  for (std::size_t done = 0; done < bytes.size();) {
-    const auto written = ::write(file_, bytes.data() + done, bytes.size() - done);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return failed(options_.path, "write");
-    done += static_cast<std::size_t>(written);
-  }
   segment_bytes_ += bytes.size();
-  return absl::OkStatus();
+  return write_to(file_, options_.path, bytes);
 }
 
 }  // namespace signalbox::actors

@@ -12,6 +12,11 @@
 //
 // A segment is never closed before it has as many bytes of events as of state. So with a state of
 // more than a quarter of max_bytes, the files take up to four times the state.
+//
+// The next segment is made beside FILE, as FILE.new, and then takes the place of FILE. If that
+// fails, for example because the process has no descriptor left, FILE goes on. The recorder tries
+// again with the next events. Meanwhile FILE may become twice as long as a segment; then events are
+// dropped until a next segment begins.
 
 #pragma once
 
@@ -28,6 +33,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "actors/io/sockets.hpp"
 #include "messages/recording.hpp"
 #include "xds/record/outside_state.hpp"
 
@@ -38,10 +44,13 @@ struct RecorderOptions {
   std::size_t max_bytes = 0;  ///< Of both segments together.
   /// `started` is set by the recorder, and `segment` counts up.
   RecordingHeader header;
-  /// Called at most once, on the recorder's thread: the file takes no more events.
+  /// Called on the recorder's thread: when a next segment cannot begin, but not again before one
+  /// could; and when the file takes no more events, which ends the recording.
   std::function<void(const std::string& why)> complain;
   /// Called for events that are not in the file.
   std::function<void(std::uint64_t events)> count_dropped;
+  /// Called on the recorder's thread for each attempt to begin a next segment that has failed.
+  std::function<void()> count_late;
   /// The most bytes that wait to be written; further events are dropped. Larger than the largest
   /// response by default (Limits::max_message_bytes, 64 MiB).
   std::size_t max_waiting_bytes = std::size_t{128} << 20U;
@@ -49,7 +58,8 @@ struct RecorderOptions {
 
 class Recorder {
  public:
-  /// Creates the file. Returns an error that names the path if that is not possible.
+  /// Creates the file. Returns an error that names the path if that is not possible. All functions
+  /// of `options` must be set.
   static absl::StatusOr<std::shared_ptr<Recorder>> start(RecorderOptions options);
 
   /// As finish().
@@ -67,18 +77,21 @@ class Recorder {
  private:
   explicit Recorder(RecorderOptions options);
 
-  absl::Status open_segment();
-  absl::Status rotate();
+  absl::Status begin_segment(std::uint64_t number);
+  bool rotate();
   absl::Status write(const std::vector<RecordedEvent>& events);
   absl::Status append(const std::string& bytes);
+  std::size_t full_size() const;
   void run();
 
   RecorderOptions options_;
   const Instant begin_;
   // Only the thread uses these members, after start().
-  int file_ = -1;
+  Descriptor file_;
   std::size_t segment_bytes_ = 0;
   std::size_t state_bytes_ = 0;  // The bytes of the segment's state and header.
+  bool is_late_ = false;         // The last attempt to begin a next segment has failed.
+  std::uint64_t left_out_ = 0;   // The events after the file's last one. It has no room for them.
   xds::OutsideState state_;
   Duration last_{};
   std::mutex mutex_;  // Guards the members below.

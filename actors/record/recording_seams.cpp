@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "actors/io/ads_transport.hpp"
 #include "actors/io/name_lookup.hpp"
 #include "messages/overloaded.hpp"
+#include "xds/record/ads_messages.hpp"
 
 namespace signalbox::actors {
 namespace {
@@ -44,12 +46,56 @@ class RecordingTransport final : public AdsTransport {
       note(StreamClosed{id, stream, why});
       closed(std::move(why));
     };
-    return real_->open(std::move(noted));
+    return std::make_unique<NotedStream>(recorder_, id_, stream, real_->open(std::move(noted)));
   }
 
   const std::string& server() const override { return real_->server(); }
 
  private:
+  // Notes a request before it is sent, and so before its response.
+  class NotedStream final : public Stream {
+   public:
+    NotedStream(RecorderPtr recorder,
+                ServerId server,
+                std::uint64_t stream,
+                std::unique_ptr<Stream> real)
+        : recorder_(std::move(recorder)),
+          server_(server),
+          stream_(stream),
+          real_(std::move(real)) {}
+
+    ~NotedStream() override {
+      real_.reset();  // No callback comes after this, so StreamLeft is the stream's last event.
+      recorder_->note(StreamLeft{server_, stream_});
+    }
+
+    void send(std::string bytes) override {
+      if (auto request = xds::read_request(bytes)) note(*std::move(request));
+      real_->send(std::move(bytes));
+    }
+
+    void read_next() override { real_->read_next(); }
+
+   private:
+    // Each ACK has all names again, so equal ones are left out.
+    void note(xds::SeenRequest request) {
+      StreamAsked asked{
+          server_, stream_, request.type, std::move(request.nonce), request.refused, {}};
+      const auto [last, is_first] = names_.try_emplace(request.type);
+      if (is_first || last->second != request.names) {
+        asked.names = request.names;
+        last->second = std::move(request.names);
+      }
+      recorder_->note(std::move(asked));
+    }
+
+    const RecorderPtr recorder_;
+    const ServerId server_;
+    const std::uint64_t stream_;
+    std::unique_ptr<Stream> real_;
+    std::map<ResourceType, std::vector<std::string>> names_;  // Of the last request of each type.
+  };
+
   const RecorderPtr recorder_;
   const ServerId id_;
   const std::shared_ptr<AdsTransport> real_;
@@ -63,7 +109,7 @@ class RecordingConnector final : public Connector {
 
   std::unique_ptr<Attempt> connect(const Peer& peer, Duration timeout, Events events) override {
     const std::uint64_t attempt = attempts_.fetch_add(1, std::memory_order_relaxed);
-    recorder_->note(ConnectBegan{attempt, peer_text(peer)});
+    recorder_->note(ConnectBegan{attempt, peer_text(peer), peer.holder});
     Events noted;
     noted.connected = [recorder = recorder_, attempt, connected = std::move(events.connected)](
                           ConnectionPtr made) {

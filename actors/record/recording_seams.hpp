@@ -7,7 +7,8 @@
 //                 └▶ Recorder::note
 //
 // Each keeps the promises of its interface, because it passes every call and every callback on, on
-// the same thread. An event is noted before its callback runs.
+// the same thread. An event is noted before its callback runs. Of a request to a control plane,
+// only the wanted names and the answer to the last response are noted.
 
 #pragma once
 

@@ -2,6 +2,7 @@
 #include "actors/record/replay_seams.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,7 @@
 #include "actors/io/name_lookup.hpp"
 #include "actors/reclaimer.hpp"
 #include "actors/record/recording_seams.hpp"
+#include "xds/record/ads_messages.hpp"
 
 namespace signalbox::actors {
 namespace {
@@ -53,6 +55,12 @@ class ReplayedTransport final : public AdsTransport {
   const std::string& server() const override { return name_; }
 
  private:
+  // The carried responses of a type that have come, if no later response of the type has.
+  struct Standing {
+    std::set<std::string> names;
+    std::vector<std::string> responses;
+  };
+
   // What is left of a stream, and its callbacks. The stream's end makes `events` empty.
   struct Scene {
     std::shared_ptr<Script::Stream> recorded;  // Null: nothing is known of the stream.
@@ -60,6 +68,9 @@ class ReplayedTransport final : public AdsTransport {
     bool is_open = false;
     bool may_read = true;
     bool is_awaiting = false;  // The next response or the end has been scheduled.
+    std::uint64_t turn = 0;    // What was scheduled for an earlier turn does nothing.
+    std::map<ResourceType, Standing> standing;
+    std::map<ResourceType, std::set<std::string>> asked;  // The names of the last requests.
   };
 
   using ScenePtr = std::shared_ptr<Scene>;
@@ -72,10 +83,11 @@ class ReplayedTransport final : public AdsTransport {
     ~ReplayedStream() override { scene_->events.reset(); }
 
     // Nothing is sent. Flow control lets each message pass at once.
-    void send(std::string /*bytes*/) override {
+    void send(std::string bytes) override {
       transport_.at(scene_, transport_.time_.now(), [](Scene& now) {
         if (now.is_open) now.events->written();
       });
+      transport_.serve(scene_, bytes);
     }
 
     void read_next() override {
@@ -103,23 +115,63 @@ class ReplayedTransport final : public AdsTransport {
     if (!recorded.received.empty()) {
       if (!scene->may_read) return;
       scene->is_awaiting = true;
-      at(scene, recorded.received.front().at, [this, scene](Scene& now) {
+      at(scene, recorded.received.front().at, [this, scene, turn = scene->turn](Scene& now) {
+        if (now.turn != turn) return;
         now.is_awaiting = false;
         now.may_read = false;
-        std::string bytes = std::move(now.recorded->received.front().what);
+        Script::Response next = std::move(now.recorded->received.front());
         now.recorded->received.pop_front();
-        now.events->received(std::move(bytes));
+        record(next, now);
+        now.events->received(std::move(next.bytes));
         if (now.recorded->received.empty()) proceed(scene);  // The end waits for no read_next().
       });
     } else if (recorded.ended) {
       scene->is_awaiting = true;
-      at(scene, recorded.ended->at, [](Scene& now) {
+      at(scene, recorded.ended->at, [turn = scene->turn](Scene& now) {
+        if (now.turn != turn) return;
         const auto closed = std::move(now.events->closed);
         const absl::Status why = now.recorded->ended->what;
         now.events.reset();
         closed(why);
       });
     }
+  }
+
+  // Carried responses stand until a later response of their type.
+  static void record(const Script::Response& response, Scene& scene) {
+    if (!response.carried && scene.standing.empty()) return;
+    const auto seen = xds::read_response(response.bytes);
+    if (!seen) return;
+    if (!response.carried) {
+      scene.standing.erase(seen->type);
+      return;
+    }
+    Standing& standing = scene.standing[seen->type];
+    for (const auto& [name, bytes] : seen->resources)
+      standing.names.insert(name);
+    standing.responses.push_back(response.bytes);
+  }
+
+  // Repeats the carried responses of a type if the request names more of their resources, as a
+  // control plane would.
+  void serve(const ScenePtr& scene, const std::string& bytes) {
+    const auto request = xds::read_request(bytes);
+    if (!request || !scene->events) return;
+    const std::set<std::string> before =
+        std::exchange(scene->asked[request->type], {request->names.begin(), request->names.end()});
+    const auto found = scene->standing.find(request->type);
+    if (found == scene->standing.end()) return;
+    const bool names_more = std::ranges::any_of(request->names, [&](const std::string& name) {
+      return found->second.names.contains(name) && !before.contains(name);
+    });
+    if (!names_more) return;
+    std::vector<std::string> again = std::move(found->second.responses);
+    scene->standing.erase(found);
+    for (auto response = again.rbegin(); response != again.rend(); ++response)
+      scene->recorded->received.push_front({time_.now(), std::move(*response), true});
+    ++scene->turn;
+    scene->is_awaiting = false;
+    proceed(scene);
   }
 
   const ScriptPtr script_;
@@ -335,36 +387,100 @@ class ScriptWriter {
   }
 
   void on(const StreamReceived& event) {
-    if (auto* stream = find(event)) stream->received.push_back({at_, event.bytes});
+    if (auto* stream = find(event)) stream->received.push_back({at_, event.bytes, carried_});
   }
+
+  void on(const StreamAsked&) {}
+
+  void on(const StreamLeft&) {}
 
   void on(const StreamClosed& event) {
     if (auto* stream = find(event)) stream->ended = Script::Timed<absl::Status>{at_, event.why};
   }
 
   void on(const ConnectBegan& event) {
-    auto attempt = std::make_shared<Script::Attempt>(Script::Attempt{at_, carried_, {}, {}});
-    attempts_[event.attempt] = attempt;
-    script_.attempts[event.peer].push_back(std::move(attempt));
+    Recorded attempt{event.peer, event.holder, at_, carried_};
+    const auto held = held_.find(event.holder);
+    if (held == held_.end())
+      attempt.script = add_attempt(attempt);
+    else
+      held->second.next = event.attempt;
+    attempts_.insert_or_assign(event.attempt, std::move(attempt));
   }
 
   void on(const ConnectMade& event) {
-    if (const auto found = attempts_.find(event.attempt); found != attempts_.end())
-      found->second->made = at_;
+    const auto found = attempts_.find(event.attempt);
+    if (found == attempts_.end()) return;
+    Recorded& attempt = found->second;
+    attempt.is_made = true;
+    if (attempt.script != nullptr) attempt.script->made = at_;
+    if (attempt.holder == 0) return;
+    Held& held = held_[attempt.holder];
+    if (held.script == nullptr) held.script = attempt.script;
+    ++held.connections;
   }
 
   void on(const ConnectEnded& event) {
-    if (const auto found = attempts_.find(event.attempt); found != attempts_.end())
-      found->second->ended = Script::Timed<absl::Status>{at_, event.why};
+    const auto found = attempts_.find(event.attempt);
+    if (found == attempts_.end()) return;
+    const Recorded attempt = std::move(found->second);
+    attempts_.erase(found);
+    auto script = attempt.script;
+    if (attempt.is_made && attempt.holder != 0) script = release(attempt.holder);
+    if (script != nullptr) script->ended = Script::Timed<absl::Status>{at_, event.why};
   }
 
-  void on(const ConnectLeft& event) { attempts_.erase(event.attempt); }
+  void on(const ConnectLeft& event) {
+    const auto found = attempts_.find(event.attempt);
+    if (found == attempts_.end()) return;
+    const Recorded attempt = std::move(found->second);
+    attempts_.erase(found);
+    if (attempt.is_made && attempt.holder != 0) release(attempt.holder);
+  }
 
   void on(const NameAnswered& event) { script_.names[event.name].push_back(event); }
 
   void on(const ProbeAnswered& event) { script_.probes[event.probe].push_back({at_, event}); }
 
   void on(const EventsDropped&) {}
+
+  // A recorded attempt to connect.
+  struct Recorded {
+    std::string peer;
+    std::uint64_t holder = 0;
+    Instant began{};
+    bool carried = false;
+    bool is_made = false;
+    // Null: the subchannel had a connection when the attempt began.
+    std::shared_ptr<Script::Attempt> script = nullptr;
+  };
+
+  // A subchannel that has connections (A105). In the replay they are one, which `script` describes:
+  // it is lost when the last of them is.
+  struct Held {
+    std::shared_ptr<Script::Attempt> script;
+    std::size_t connections = 0;
+    std::optional<std::uint64_t> next;  // The newest attempt beside the connections.
+  };
+
+  std::shared_ptr<Script::Attempt> add_attempt(const Recorded& attempt) {
+    auto script =
+        std::make_shared<Script::Attempt>(Script::Attempt{attempt.began, attempt.carried, {}, {}});
+    return script_.attempts[attempt.peer].emplace_back(std::move(script));
+  }
+
+  // A connection of the holder has ended. Returns what described all of them; null: there are more.
+  // An attempt beside the last one becomes an attempt of the script.
+  std::shared_ptr<Script::Attempt> release(std::uint64_t holder) {
+    const auto found = held_.find(holder);
+    if (found == held_.end() || --found->second.connections > 0) return nullptr;
+    const Held last = std::move(found->second);
+    held_.erase(found);
+    const auto next = last.next ? attempts_.find(*last.next) : attempts_.end();
+    if (next != attempts_.end() && next->second.script == nullptr)
+      next->second.script = add_attempt(next->second);
+    return last.script;
+  }
 
   template <typename StreamEvent>
   Script::Stream* find(const StreamEvent& event) {
@@ -377,7 +493,8 @@ class ScriptWriter {
   Instant at_{};
   bool carried_ = false;
   std::map<std::pair<ServerId, std::uint64_t>, std::shared_ptr<Script::Stream>> streams_;
-  std::map<std::uint64_t, std::shared_ptr<Script::Attempt>> attempts_;
+  std::map<std::uint64_t, Recorded> attempts_;  // By number.
+  std::map<std::uint64_t, Held> held_;          // By holder.
 };
 
 }  // namespace

@@ -9,8 +9,14 @@
 // the n-th recorded answer, at the recorded time. If the actors ask later than that, they get it at
 // once. They may ask earlier or later than the recorded runtime: their timers have other jitter.
 //
+// A replayed subchannel has one connection, because no calls ask for streams. It lasts as long as
+// the recorded subchannel had any (A105).
+//
 // The state with which a segment begins (RecordedEvent::carried) answers at once. A peer that could
-// not be connected to before the segment fails again until the first recorded attempt begins.
+// not be connected to before the segment fails again until the first recorded attempt begins. A
+// client takes only resources that it has asked for, and learns some names from others (the leaves
+// of an aggregate cluster). So carried responses come again when a request names more of their
+// resources, until a later response of their type.
 
 #pragma once
 
@@ -38,9 +44,15 @@ struct Script {
     What what;
   };
 
+  struct Response {
+    Instant at{};
+    std::string bytes;
+    bool carried = false;
+  };
+
   struct Stream {
     std::optional<Instant> opened;
-    std::deque<Timed<std::string>> received;
+    std::deque<Response> received;
     std::optional<Timed<absl::Status>> ended;
   };
 

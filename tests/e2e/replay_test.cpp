@@ -17,10 +17,12 @@
 #include <signal.h>
 
 #include "channel/status_timeline.hpp"
+#include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
 #include "tests/e2e/runtime_world.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "xds/record/codec.hpp"
 #include "xds/record/outside_state.hpp"
+#include "xds/type_url.hpp"
 
 namespace signalbox::test {
 namespace {
@@ -45,17 +47,27 @@ std::vector<std::string> changes_in(const channel::StatusTimeline& timeline) {
   return changes;
 }
 
+/// Two priorities of one cluster, or two clusters below an aggregate.
+std::string two_tiers(const std::string& first, const std::string& second, bool is_aggregate) {
+  const std::string routes =
+      absl::StrCat(listener_yaml("orders", "orders"), routes_yaml("orders", "c"));
+  if (!is_aggregate)
+    return absl::StrCat(routes, cluster_yaml("c"), endpoints_yaml("c", {{first}, {second}}));
+  return absl::StrCat(routes,
+                      aggregate_yaml("c", {"near", "far"}),
+                      cluster_yaml("near"),
+                      cluster_yaml("far"),
+                      endpoints_yaml("near", {{first}}),
+                      endpoints_yaml("far", {{second}}));
+}
+
 /// Records a failover from a backend that is killed, and back. Returns the changes of priority that
 /// the runtime itself has seen.
-std::vector<std::string> record_failover(const std::string& path) {
+std::vector<std::string> record_failover(const std::string& path, bool is_aggregate = false) {
   std::optional<BackendProcess> primary(std::in_place, "primary");
   const std::string address = primary->address;
   const BackendProcess secondary("secondary");
-  const auto plane =
-      start_plane(absl::StrCat(listener_yaml("orders", "orders"),
-                               routes_yaml("orders", "c"),
-                               cluster_yaml("c"),
-                               endpoints_yaml("c", {{address}, {secondary.address}})));
+  const auto plane = start_plane(two_tiers(address, secondary.address, is_aggregate));
   RuntimeOptions options = options_for(plane->address());
   options.record = RecordOptions{.path = path};
   options.seed = 7;
@@ -116,6 +128,23 @@ Recording segment_from(const Recording& whole, std::size_t begin) {
   return segment;
 }
 
+const char kBootstrap[] = R"({"node": {"id": "n"}, "xds_servers": [{"server_uri": "127.0.0.1:1",
+    "channel_creds": [{"type": "insecure"}]}]})";
+
+/// A response with the resources of the text.
+std::string response_of(ResourceType type, const std::string& nonce, const std::string& yaml) {
+  envoy::service::discovery::v3::DiscoveryResponse response;
+  response.set_type_url(std::string(xds::type_url_of(type)));
+  response.set_version_info(nonce);
+  response.set_nonce(nonce);
+  for (const xds::ResourceBytes& resource : resources(yaml)) {
+    auto* any = response.add_resources();
+    any->set_type_url(resource.type_url);
+    any->set_value(resource.bytes);
+  }
+  return response.SerializeAsString();
+}
+
 Finished replay_command(const std::string& path, std::vector<std::string> more = {}) {
   std::vector<std::string> argv = {SIGNALBOX_PROGRAM, "replay", path};
   argv.insert(argv.end(), more.begin(), more.end());
@@ -135,6 +164,19 @@ TEST_CASE("replay: a recorded failover has the same changes, and is the same eac
   const channel::StatusTimeline first = replayed(path);
   CHECK(changes_in(first) == live);
   CHECK(replayed(path).entries() == first.entries());
+
+  // A status is made only when something has changed, and no change is missed.
+  const auto each = start_replay(recording_of(path));
+  channel::StatusTimeline of_each;
+  std::size_t instants = 0;
+  for (; each->run_instant(each->length()); ++instants)
+    of_each.add(each->elapsed(), each->status());
+  CHECK(of_each.entries() == first.entries());
+  std::size_t statuses = 0;
+  const auto counted = start_replay(recording_of(path));
+  counted->run(counted->length(), [&](Duration, const RuntimeStatus&) { ++statuses; });
+  CHECK(statuses > 0);
+  CHECK(statuses < instants);
 
   const Finished text = replay_command(path);
   INFO(text.errors);
@@ -171,23 +213,84 @@ TEST_CASE("replay: a recorded failover has the same changes, and is the same eac
 
 TEST_CASE("replay: a segment that has lost the events before it leads to the same end",
           "[e2e][replay]") {
+  const bool is_aggregate = GENERATE(false, true);
+  INFO("aggregate: " << is_aggregate);
   const TemporaryFolder folder;
   const std::string path = folder.path("orders.rec");
-  record_failover(path);
+  record_failover(path, is_aggregate);
   Recording whole = recording_of(path);
-  // The end of the runtime releases its connections, which is no part of the outage.
-  while (!whole.events.empty() && std::holds_alternative<ConnectLeft>(whole.events.back().what))
+  // The end of the runtime releases its connections and resources, which is no part of the outage.
+  const auto is_of_the_end = [](const OutsideEvent& event) {
+    return std::holds_alternative<ConnectLeft>(event) ||
+           std::holds_alternative<StreamAsked>(event) || std::holds_alternative<StreamLeft>(event);
+  };
+  while (!whole.events.empty() && is_of_the_end(whole.events.back().what))
     whole.events.pop_back();
   for (std::size_t begin = 0; begin <= whole.events.size(); ++begin) {
     INFO("from event " << begin << " of " << whole.events.size());
     const auto replay = start_replay(segment_from(whole, begin));
-    replay->run(replay->length() + 1s, [](Duration, const RuntimeStatus&) {});
+    replay->run(replay->length() + 1s, nullptr);
     const RuntimeStatus status = replay->status();
     REQUIRE(status.targets.size() == 1);
     CHECK(status.targets[0].ready);
-    REQUIRE(status.targets[0].clusters.size() == 1);
+    REQUIRE(status.targets[0].clusters.size() == (is_aggregate ? 3 : 1));
     CHECK(status.targets[0].clusters[0].active == std::optional<std::size_t>(0));
   }
+}
+
+TEST_CASE("replay: a segment begins with what was in force when an update was refused",
+          "[e2e][replay]") {
+  Recording whole;
+  whole.header.bootstrap = kBootstrap;
+  const auto add = [&](OutsideEvent event) {
+    whole.events.push_back({1s, false, std::move(event)});
+  };
+  const auto ask = [&](ResourceType type, const std::vector<std::string>& names) {
+    add(StreamAsked{0, 0, type, "", false, names});
+  };
+  const auto respond = [&](ResourceType type, const std::string& yaml, bool refused = false) {
+    const std::string nonce = std::to_string(whole.events.size());
+    add(StreamReceived{0, 0, response_of(type, nonce, yaml)});
+    add(StreamAsked{0, 0, type, nonce, refused, std::nullopt});
+  };
+  const std::string clusters =
+      aggregate_yaml("c", {"near", "far"}) + cluster_yaml("near") + cluster_yaml("far");
+  add(TargetOpened{"xds:///orders"});
+  add(StreamBegan{0, 0});
+  add(StreamOpened{0, 0});
+  ask(ResourceType::kListener, {"orders"});
+  respond(ResourceType::kListener, listener_yaml("orders", "orders"));
+  ask(ResourceType::kRouteConfig, {"orders"});
+  respond(ResourceType::kRouteConfig, routes_yaml("orders", "c"));
+  ask(ResourceType::kCluster, {"c", "near", "far"});
+  respond(ResourceType::kCluster, clusters);
+  ask(ResourceType::kEndpoints, {"near", "far"});
+  respond(ResourceType::kEndpoints,
+          endpoints_yaml("near", {{"10.0.0.1:80"}}) + endpoints_yaml("far", {{"10.0.0.2:80"}}));
+  // Refused: priority 0 is missing, and a cluster of an unknown type. "far" is valid.
+  const std::string gap =
+      replaced(endpoints_yaml("near", {{"10.0.0.9:80"}}), "priority: 0", "priority: 1");
+  respond(
+      ResourceType::kEndpoints, gap + endpoints_yaml("far", {{"10.0.0.3:80"}}), /*refused=*/true);
+  respond(ResourceType::kCluster,
+          replaced(clusters, "type: EDS", "type: ORIGINAL_DST"),
+          /*refused=*/true);
+
+  const auto replay = start_replay(segment_from(whole, whole.events.size()));
+  replay->run(replay->length() + 1s, nullptr);
+  const RuntimeStatus status = replay->status();
+  REQUIRE(status.targets.size() == 1);
+  std::vector<std::string> addresses;
+  for (const ClusterStatus& cluster : status.targets[0].clusters) {
+    for (const PriorityStatus& priority : cluster.priorities) {
+      for (const LocalityStatus& locality : priority.localities) {
+        for (const EndpointStatus& endpoint : locality.endpoints)
+          addresses.push_back(
+              absl::StrCat(cluster.name.str(), " ", endpoint.addresses.at(0).address.str()));
+      }
+    }
+  }
+  CHECK(addresses == std::vector<std::string>{"near 10.0.0.1:80", "far 10.0.0.3:80"});
 }
 
 TEST_CASE("replay: the outage of the demo, replayed twice, is the same", "[e2e][replay][demo]") {
@@ -222,8 +325,7 @@ TEST_CASE("replay: bad files and questions get an error that says what is wrong"
              Contains("a recording of format 9; this signalbox reads format 1"));
   RecordingHeader header;
   header.version = "9.9.9";
-  header.bootstrap = R"({"node": {"id": "n"}, "xds_servers": [{"server_uri": "127.0.0.1:1",
-      "channel_creds": [{"type": "insecure"}]}]})";
+  header.bootstrap = kBootstrap;
   header.settings = {{"a_later_option", "1"}};
   const std::string head = xds::recording_preamble() + xds::encode(header);
   const std::string event = xds::encode(RecordedEvent{1s, false, TargetOpened{"xds:///orders"}});

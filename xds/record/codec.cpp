@@ -15,6 +15,7 @@
 
 #include "messages/overloaded.hpp"
 #include "signalbox/recording/v1/recording.pb.h"
+#include "xds/type_url.hpp"
 
 namespace signalbox::xds {
 namespace {
@@ -105,14 +106,30 @@ void fill(const StreamReceived& event, proto::Event& to) {
   to.set_payload(event.bytes);
 }
 
+void fill(const StreamAsked& event, proto::Event& to) {
+  fill_stream(event, to);
+  to.set_name(std::string(type_url_of(event.type)));
+  to.set_text(event.nonce);
+  if (event.refused) to.set_code(static_cast<int>(absl::StatusCode::kInvalidArgument));
+  if (!event.names) return;
+  to.set_has_resources(true);
+  for (const std::string& name : *event.names)
+    to.add_resources(name);
+}
+
 void fill(const StreamClosed& event, proto::Event& to) {
   fill_stream(event, to);
   set_status(event.why, to);
 }
 
+void fill(const StreamLeft& event, proto::Event& to) {
+  fill_stream(event, to);
+}
+
 void fill(const ConnectBegan& event, proto::Event& to) {
   to.set_number(event.attempt);
   to.set_name(event.peer);
+  to.set_holder(event.holder);
 }
 
 void fill(const ConnectMade& event, proto::Event& to) {
@@ -157,6 +174,15 @@ absl::StatusOr<OutsideEvent> policy_asked(const proto::Event& from) {
                      {static_cast<PickAsk::Kind>(from.number()), Address(from.payload())}};
 }
 
+absl::StatusOr<OutsideEvent> stream_asked(const proto::Event& from) {
+  const auto type = resource_type_of(from.name());
+  if (!type)
+    return absl::DataLossError(absl::StrCat("has a request of the unknown type ", from.name()));
+  StreamAsked asked{from.server(), from.number(), *type, from.text(), from.code() != 0, {}};
+  if (from.has_resources()) asked.names.emplace(from.resources().begin(), from.resources().end());
+  return asked;
+}
+
 OutsideEvent name_answered(const proto::Event& from) {
   if (from.code() != 0) return NameAnswered{DnsName(from.name()), status_of(from)};
   return NameAnswered{DnsName(from.name()),
@@ -190,7 +216,7 @@ absl::StatusOr<OutsideEvent> event_of(const proto::Event& from) {
     case 7:
       return StreamClosed{from.server(), from.number(), status_of(from)};
     case 8:
-      return ConnectBegan{from.number(), from.name()};
+      return ConnectBegan{from.number(), from.name(), from.holder()};
     case 9:
       return ConnectMade{from.number()};
     case 10:
@@ -203,13 +229,17 @@ absl::StatusOr<OutsideEvent> event_of(const proto::Event& from) {
       return probe_answered(from);
     case 14:
       return EventsDropped{from.number()};
+    case 15:
+      return stream_asked(from);
+    case 16:
+      return StreamLeft{from.server(), from.number()};
     default:
       return absl::InvalidArgumentError(
           absl::StrCat("has the kind ", from.kind(), ", which this signalbox does not know"));
   }
 }
 
-static_assert(std::variant_size_v<OutsideEvent> == 15, "event_of() has all kinds of events");
+static_assert(std::variant_size_v<OutsideEvent> == 17, "event_of() has all kinds of events");
 
 RecordingHeader header_of(const proto::Header& from) {
   RecordingHeader header;

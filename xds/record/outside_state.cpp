@@ -1,30 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/record/outside_state.hpp"
 
+#include <algorithm>
 #include <utility>
-
-#include "absl/strings/match.h"
-
-#include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
-#include "xds/type_url.hpp"
-#include "xds/wire.hpp"
 
 namespace signalbox::xds {
 namespace {
-
-using envoy::service::discovery::v3::DiscoveryResponse;
-
-// The name of a resource: field 1 of all four types, and field 3 of the message that wraps one.
-// Empty: the bytes have no name.
-std::string name_in(const ::google::protobuf::Any& any) {
-  const bool is_wrapper = absl::EndsWith(any.type_url(), "/envoy.service.discovery.v3.Resource");
-  const int field = is_wrapper ? 3 : 1;
-  WireReader reader(any.value());
-  while (const auto value = reader.next()) {
-    if (value->field == field && value->content) return std::string(*value->content);
-  }
-  return {};
-}
 
 // Whether each response has all resources of its type.
 bool has_all(ResourceType type) {
@@ -34,47 +15,172 @@ bool has_all(ResourceType type) {
 // The attempts of a state's failures need numbers that no recorded attempt has.
 constexpr std::uint64_t kFirstOfFailures = std::uint64_t{1} << 63U;
 
+// RDS and EDS come in responses of about this size, because a client refuses a response that is too
+// long, and all resources of a large mesh might be.
+constexpr std::size_t kMostResponseBytes = std::size_t{1} << 20U;
+
+// The response, in parts of a bounded size if a response of its type may have some resources.
+std::vector<SeenResponse> parts_of(const SeenResponse& whole) {
+  if (has_all(whole.type)) return {whole};
+  std::vector<SeenResponse> parts;
+  std::size_t size = 0;
+  for (const auto& [name, bytes] : whole.resources) {
+    size += bytes.size();
+    if (parts.empty() || size > kMostResponseBytes) {
+      parts.push_back({whole.type, whole.version, whole.nonce, {}});
+      size = bytes.size();
+    }
+    parts.back().resources.emplace(name, bytes);
+  }
+  return parts;
+}
+
 }  // namespace
+
+// --- resources --------------------------------------------------------------
+
+// A resource without a readable name makes a client keep others that seem absent.
+bool OutsideState::Resources::wants(const std::string& name) const {
+  return !wanted || name.empty() || wanted->contains(name);
+}
+
+void OutsideState::Resources::keep_wanted() {
+  for (auto* known : {&accepted, &refused}) {
+    if (!*known) continue;
+    std::erase_if((*known)->resources, [this](const auto& named) { return !wants(named.first); });
+  }
+}
+
+// The client has answered the newest response. Without an answer it may have used the response or
+// not: `is_refused` keeps both versions.
+void OutsideState::Resources::settle(bool is_refused) {
+  SeenResponse newest = *std::exchange(unanswered, std::nullopt);
+  auto& known = is_refused ? refused : accepted;
+  std::map<std::string, std::string> all;
+  if (known && !has_all(newest.type)) all = std::move(known->resources);
+  for (auto& [name, bytes] : newest.resources) {
+    if (!wants(name)) continue;
+    if (!is_refused && refused) refused->resources.erase(name);
+    all.insert_or_assign(name, std::move(bytes));
+  }
+  if (!is_refused && (has_all(newest.type) || (refused && refused->resources.empty())))
+    refused.reset();
+  newest.resources = std::move(all);
+  known = std::move(newest);
+}
+
+bool OutsideState::Stream::has_resources() const {
+  return std::ranges::any_of(by_type, [](const auto& typed) {
+    const Resources& known = typed.second;
+    return known.accepted || known.refused || known.unanswered;
+  });
+}
+
+// --- events -----------------------------------------------------------------
 
 void OutsideState::apply(const OutsideEvent& event) {
   std::visit([this](const auto& what) { on(what); }, event);
 }
 
-// The client forgets no resource when a stream ends, so the resources stay.
+// The client forgets no resource when a stream ends, so the resources stay. It may have used a
+// response that it could not answer any more.
 void OutsideState::on(const StreamBegan& event) {
   Stream& stream = streams_[event.server];
   stream.number = event.stream;
   stream.is_open = false;
+  stream.is_answered = false;
+  stream.has_answered = true;
+  stream.asked.clear();
   stream.ended.reset();
+  for (auto& [type, known] : stream.by_type) {
+    if (known.unanswered) known.settle(/*is_refused=*/true);
+  }
+}
+
+void OutsideState::on(const StreamAsked& event) {
+  Stream& stream = streams_[event.server];
+  stream.has_answered = true;
+  stream.asked.insert(event.type);
+  Resources& known = stream.by_type[event.type];
+  if (event.names) {
+    known.wanted.emplace(event.names->begin(), event.names->end());
+    known.keep_wanted();
+  }
+  if (known.unanswered && known.unanswered->nonce == event.nonce) known.settle(event.refused);
 }
 
 void OutsideState::on(const StreamReceived& event) {
-  DiscoveryResponse response;
-  if (!response.ParseFromString(event.bytes)) return;
-  const auto type = resource_type_of(response.type_url());
-  if (!type) return;
-  Resources& known = streams_[event.server].by_type[*type];
-  known.version = response.version_info();
-  known.nonce = response.nonce();
-  if (has_all(*type)) known.by_name.clear();
-  for (const auto& any : response.resources())
-    known.by_name.insert_or_assign(name_in(any), any.SerializeAsString());
+  if (const auto known = streams_.find(event.server); known != streams_.end())
+    known->second.has_answered = false;
+  auto response = read_response(event.bytes);
+  if (!response) return;
+  Stream& stream = streams_[event.server];
+  // A client asks for all types that it wants before the first response.
+  if (!std::exchange(stream.is_answered, true) && !stream.asked.empty()) {
+    std::erase_if(stream.by_type,
+                  [&](const auto& typed) { return !stream.asked.contains(typed.first); });
+  }
+  Resources& known = stream.by_type[response->type];
+  if (known.unanswered) known.settle(/*is_refused=*/true);
+  known.unanswered = *std::move(response);
+}
+
+// A client leaves a server that it needs no more, with its resources. It also ends a stream when it
+// cannot use a response, and opens another.
+void OutsideState::on(const StreamLeft& event) {
+  const auto found = streams_.find(event.server);
+  if (found == streams_.end()) return;
+  Stream& stream = found->second;
+  if (stream.number != event.stream || stream.ended) return;
+  if (stream.has_answered) {
+    streams_.erase(found);
+    return;
+  }
+  stream.ended = absl::CancelledError("the client could not use a response");
+  for (auto& [type, known] : stream.by_type)
+    known.unanswered.reset();
+}
+
+// Requests may be missing, so no resource may be dropped before the next request with names.
+void OutsideState::on(const EventsDropped&) {
+  for (auto& [server, stream] : streams_) {
+    stream.is_answered = true;
+    for (auto& [type, known] : stream.by_type)
+      known.wanted.reset();
+  }
 }
 
 void OutsideState::on(const ConnectMade& event) {
   const auto found = attempts_.find(event.attempt);
   if (found == attempts_.end()) return;
   found->second.is_made = true;
+  ++connections_[found->second.holder];
   failures_.erase(found->second.peer);
 }
 
 void OutsideState::on(const ConnectEnded& event) {
   const auto found = attempts_.find(event.attempt);
   if (found == attempts_.end()) return;
-  if (failures_.size() >= kMostFailures) failures_.erase(failures_.begin());
-  // A lost connection is no failed attempt: the next attempt may succeed at once.
-  if (!found->second.is_made) failures_.insert_or_assign(found->second.peer, event.why);
-  attempts_.erase(found);
+  const Attempt& attempt = found->second;
+  // A lost connection is no failed attempt: the next attempt may succeed at once. An attempt beside
+  // a connection (A105) does not make the peer fail.
+  const bool has_connection = attempt.holder != 0 && connections_.contains(attempt.holder);
+  if (!attempt.is_made && !has_connection) {
+    if (failures_.size() >= kMostFailures) failures_.erase(failures_.begin());
+    failures_.insert_or_assign(attempt.peer, event.why);
+  }
+  forget(found);
+}
+
+void OutsideState::on(const ConnectLeft& event) {
+  const auto found = attempts_.find(event.attempt);
+  if (found != attempts_.end()) forget(found);
+}
+
+void OutsideState::forget(Attempts::iterator attempt) {
+  const auto count = connections_.find(attempt->second.holder);
+  if (attempt->second.is_made && --count->second == 0) connections_.erase(count);
+  attempts_.erase(attempt);
 }
 
 void OutsideState::on(const NameAnswered& event) {
@@ -87,34 +193,49 @@ void OutsideState::on(const ProbeAnswered& event) {
   probes_.insert_or_assign(event.probe, event);
 }
 
+// --- the state as events ----------------------------------------------------
+
+void OutsideState::add_stream(ServerId server,
+                              const Stream& stream,
+                              std::vector<OutsideEvent>& all) const {
+  all.emplace_back(StreamBegan{server, stream.number});
+  if (stream.is_open || stream.has_resources())
+    all.emplace_back(StreamOpened{server, stream.number});
+  for (const auto& [type, known] : stream.by_type) {
+    if (known.wanted) {
+      std::vector<std::string> names(known.wanted->begin(), known.wanted->end());
+      all.emplace_back(StreamAsked{server, stream.number, type, "", false, std::move(names)});
+    }
+    for (const bool is_refused : {false, true}) {
+      const auto& whole = is_refused ? known.refused : known.accepted;
+      if (!whole) continue;
+      for (const SeenResponse& part : parts_of(*whole)) {
+        all.emplace_back(StreamReceived{server, stream.number, encode_response(part)});
+        all.emplace_back(
+            StreamAsked{server, stream.number, type, part.nonce, is_refused, std::nullopt});
+      }
+    }
+    if (known.unanswered)
+      all.emplace_back(StreamReceived{server, stream.number, encode_response(*known.unanswered)});
+  }
+  if (stream.ended) all.emplace_back(StreamClosed{server, stream.number, *stream.ended});
+}
+
 std::vector<OutsideEvent> OutsideState::events() const {
   std::vector<OutsideEvent> all;
   all.reserve(targets_.size() + names_.size() + probes_.size() +
               2 * (failures_.size() + attempts_.size()));
   for (const std::string& target : targets_)
     all.emplace_back(TargetOpened{target});
-  for (const auto& [server, stream] : streams_) {
-    all.emplace_back(StreamBegan{server, stream.number});
-    if (stream.is_open || !stream.by_type.empty())
-      all.emplace_back(StreamOpened{server, stream.number});
-    for (const auto& [type, known] : stream.by_type) {
-      DiscoveryResponse response;
-      response.set_type_url(std::string(type_url_of(type)));
-      response.set_version_info(known.version);
-      response.set_nonce(known.nonce);
-      for (const auto& [name, bytes] : known.by_name)
-        response.add_resources()->ParseFromString(bytes);
-      all.emplace_back(StreamReceived{server, stream.number, response.SerializeAsString()});
-    }
-    if (stream.ended) all.emplace_back(StreamClosed{server, stream.number, *stream.ended});
-  }
+  for (const auto& [server, stream] : streams_)
+    add_stream(server, stream, all);
   std::uint64_t number = kFirstOfFailures;
   for (const auto& [peer, why] : failures_) {
     all.emplace_back(ConnectBegan{number, peer});
     all.emplace_back(ConnectEnded{number++, why});
   }
   for (const auto& [attempt, state] : attempts_) {
-    all.emplace_back(ConnectBegan{attempt, state.peer});
+    all.emplace_back(ConnectBegan{attempt, state.peer, state.holder});
     if (state.is_made) all.emplace_back(ConnectMade{attempt});
   }
   for (const auto& [name, answered] : names_)

@@ -6,9 +6,17 @@
 //   OutsideEvent ─▶ apply() ─▶ [OutsideState] ─▶ events() ─▶ the beginning of a segment
 //
 // It keeps the newest answer of each subject: the resources of each control plane, the attempts and
-// connections that subchannels hold, the last failure of each peer, names, probes. The responses
-// of LDS and CDS have all resources of their type; those of RDS and EDS may have some, so the
-// newest resource of each name is kept.
+// connections that subchannels hold, the last failure of each peer, names, probes.
+//
+// Resources. A response is accepted or refused as a whole (ACK, NACK), and a client uses the valid
+// resources of a refused response, too. So the state has the accepted resources and, after them,
+// the newest ones of refused responses. A client that gets both has in force what the recorded one
+// had, with one exception: of several refused versions of a resource, only the newest is kept.
+//   - The responses of LDS and CDS have all resources of their type. Those of RDS and EDS may have
+//     some, so the newest resource of each name is kept.
+//   - A resource is dropped when a request does not name it any more. A type is dropped when a
+//     stream has its first response and no request for the type. A server is dropped when the
+//     client leaves it.
 
 #pragma once
 
@@ -24,6 +32,7 @@
 
 #include "messages/recording.hpp"
 #include "messages/resource.hpp"
+#include "xds/record/ads_messages.hpp"
 
 namespace signalbox::xds {
 
@@ -40,25 +49,39 @@ class OutsideState {
   std::vector<OutsideEvent> events() const;
 
  private:
-  /// The resources of one type, as the server's newest responses have them.
+  /// The resources of one type, as the server's responses have them. The version and the nonce are
+  /// those of the newest response.
   struct Resources {
-    std::string version;
-    std::string nonce;
-    std::map<std::string, std::string> by_name;  ///< Serialised Any messages.
+    std::optional<std::set<std::string>> wanted;  ///< nullopt: unknown.
+    std::optional<SeenResponse> accepted;
+    std::optional<SeenResponse> refused;     ///< Resources that were not accepted since.
+    std::optional<SeenResponse> unanswered;  ///< The newest; the client has not answered it yet.
+
+    bool wants(const std::string& name) const;
+    void keep_wanted();
+    void settle(bool is_refused);
   };
 
   struct Stream {
     std::uint64_t number = 0;
     bool is_open = false;
+    bool is_answered = false;  ///< A response has come on this stream.
+    bool has_answered = true;  ///< The client has sent a request since the newest response.
+    std::set<ResourceType> asked;
     /// In the order in which a client asks for them: it takes no response of a type before that.
     std::map<ResourceType, Resources> by_type;
     std::optional<absl::Status> ended;
+
+    bool has_resources() const;
   };
 
   struct Attempt {
     std::string peer;
+    std::uint64_t holder = 0;
     bool is_made = false;
   };
+
+  using Attempts = std::map<std::uint64_t, Attempt>;
 
   void on(const TargetOpened& event) { targets_.insert(event.target); }
 
@@ -72,26 +95,31 @@ class OutsideState {
 
   void on(const StreamOpened& event) { streams_[event.server].is_open = true; }
 
+  void on(const StreamAsked& event);
+  void on(const StreamLeft& event);
   void on(const StreamReceived& event);
 
   void on(const StreamClosed& event) { streams_[event.server].ended = event.why; }
 
-  void on(const ConnectBegan& event) { attempts_[event.attempt] = {event.peer}; }
+  void on(const ConnectBegan& event) { attempts_[event.attempt] = {event.peer, event.holder}; }
 
   void on(const ConnectMade& event);
   void on(const ConnectEnded& event);
-
-  void on(const ConnectLeft& event) { attempts_.erase(event.attempt); }
+  void on(const ConnectLeft& event);
+  void forget(Attempts::iterator attempt);
 
   void on(const NameAnswered& event);
   void on(const ProbeAnswered& event);
 
-  void on(const EventsDropped&) {}
+  void on(const EventsDropped& event);
+
+  void add_stream(ServerId server, const Stream& stream, std::vector<OutsideEvent>& all) const;
 
   std::set<std::string> targets_;
   std::map<ServerId, Stream> streams_;
-  std::map<std::uint64_t, Attempt> attempts_;
-  std::map<std::string, absl::Status> failures_;  ///< Keys: peers without a connection.
+  Attempts attempts_;
+  std::map<std::uint64_t, std::size_t> connections_;  ///< How many each holder has; none is 0.
+  std::map<std::string, absl::Status> failures_;      ///< Keys: peers without a connection.
   std::map<DnsName, NameAnswered> names_;
   std::map<std::string, ProbeAnswered> probes_;
 };

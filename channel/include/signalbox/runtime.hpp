@@ -149,10 +149,12 @@ struct SessionCookieOptions {
 
 /// Where RuntimeOptions::record writes what comes from outside.
 struct RecordOptions {
-  /// The newest segment; the one before is `path` + ".old". Both have the mode 0600.
+  /// The newest segment; the one before is `path` + ".old", and the next one begins as `path` +
+  /// ".new". All have the mode 0600.
   std::string path;
   /// Of both files together; at least 1 MiB. When the newest resources of the control planes take
   /// more than a quarter of this, the files take up to four times the size of those resources.
+  /// While no next segment can begin (no descriptors), the newest one takes up to twice its part.
   std::size_t max_bytes = std::size_t{64} << 20U;
 };
 

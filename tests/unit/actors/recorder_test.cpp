@@ -3,13 +3,17 @@
 // The file of a recording: its ring of two segments, its mode, and files that cannot be written.
 #include "actors/record/recorder.hpp"
 
-#include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include <catch2/catch.hpp>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "tests/support/temporary_folder.hpp"
@@ -22,9 +26,28 @@ using Catch::Matchers::Contains;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
 
+/// What a recorder has told.
 struct Watched {
-  std::atomic<std::uint64_t> dropped{0};
-  std::string complaint;
+  template <typename Change>
+  void tell(Change change) {
+    {
+      const std::lock_guard lock(mutex);
+      change();
+    }
+    changed.notify_all();
+  }
+
+  template <typename Condition>
+  void await(Condition condition) {
+    std::unique_lock lock(mutex);
+    REQUIRE(changed.wait_for(lock, std::chrono::minutes(1), condition));
+  }
+
+  std::uint64_t dropped = 0;
+  std::uint64_t late = 0;
+  std::vector<std::string> complaints;
+  std::mutex mutex;
+  std::condition_variable changed;
 };
 
 RecorderOptions options_for(const std::string& path, Watched& watched) {
@@ -32,9 +55,37 @@ RecorderOptions options_for(const std::string& path, Watched& watched) {
   options.path = path;
   options.max_bytes = kMiB;
   options.header.run = 7;
-  options.complain = [&watched](const std::string& why) { watched.complaint = why; };
-  options.count_dropped = [&watched](std::uint64_t events) { watched.dropped += events; };
+  options.complain = [&watched](const std::string& why) {
+    watched.tell([&] { watched.complaints.push_back(why); });
+  };
+  options.count_dropped = [&watched](std::uint64_t events) {
+    watched.tell([&] { watched.dropped += events; });
+  };
+  options.count_late = [&watched] { watched.tell([&] { ++watched.late; }); };
   return options;
+}
+
+/// While it lives, the process can open no descriptor.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
+    const rlimit none{0, before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  }
+
+  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+/// Half a segment.
+OutsideEvent long_event() {
+  return StreamReceived{0, 0, std::string(kMiB / 4, 'x')};
 }
 
 Recording read(const std::string& path) {
@@ -95,6 +146,86 @@ TEST_CASE("recorder: the ring keeps its size, and a segment begins with the stat
   CHECK(older.events.back().at <= newer.events.front().at);
   CHECK(std::filesystem::file_size(path) <= kMiB / 2);
   CHECK(std::filesystem::file_size(path + ".old") <= kMiB / 2);
+  CHECK(watched.dropped == 0);
+}
+
+TEST_CASE(
+    "recorder: without a descriptor for the next segment the file goes on, and later it begins",
+    "[recording]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("orders.rec");
+  Watched watched;
+  {
+    const auto recorder = Recorder::start(options_for(path, watched));
+    REQUIRE(recorder.ok());
+    (*recorder)->note(TargetOpened{"xds:///orders"});
+    {
+      const NoDescriptors none;
+      for (int i = 0; i < 2; ++i)
+        (*recorder)->note(long_event());
+      watched.await([&] { return !watched.complaints.empty(); });
+    }
+    (*recorder)->note(TargetOpened{"xds:///carts"});
+  }
+  const Recording older = read(path + ".old");
+  CHECK(older.header.segment == 0);
+  CHECK(older.events.size() == 3);
+  const Recording newer = read(path);
+  CHECK(newer.header.segment == 1);
+  REQUIRE_FALSE(newer.events.empty());
+  CHECK(newer.events.front().carried);
+  CHECK(newer.events.back().what == OutsideEvent(TargetOpened{"xds:///carts"}));
+  CHECK(watched.dropped == 0);
+  CHECK(watched.late >= 1);
+  REQUIRE(watched.complaints.size() == 1);
+  CHECK_THAT(watched.complaints[0],
+             Contains("orders.rec: cannot open the file: Too many open files: the next segment of "
+                      "the recording cannot begin; the file goes on, and signalbox tries again"));
+  CHECK_FALSE(std::filesystem::exists(path + ".new"));
+}
+
+TEST_CASE("recorder: a file that cannot be followed by another is at most twice as long",
+          "[recording]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("orders.rec");
+  Watched watched;
+  {
+    const auto recorder = Recorder::start(options_for(path, watched));
+    REQUIRE(recorder.ok());
+    {
+      const NoDescriptors none;
+      for (int i = 0; i < 6; ++i)
+        (*recorder)->note(long_event());
+      (*recorder)->note(ConnectBegan{7, "10.0.0.1:80"});
+      watched.await([&] { return watched.dropped == 4; });
+    }
+    (*recorder)->note(TargetOpened{"xds:///orders"});
+  }
+  CHECK(std::filesystem::file_size(path + ".old") <= kMiB);
+  CHECK(watched.complaints.size() == 1);
+  const Recording newer = read(path);
+  // What was dropped is in the state, and a replay of both files is told that it is missing.
+  REQUIRE(newer.events.size() == 3);
+  CHECK(newer.events[0].carried);
+  CHECK(newer.events[0].what == OutsideEvent(ConnectBegan{7, "10.0.0.1:80"}));
+  CHECK(newer.events[1].what == OutsideEvent(EventsDropped{4}));
+  CHECK(newer.events[2].what == OutsideEvent(TargetOpened{"xds:///orders"}));
+}
+
+TEST_CASE("recorder: a file that was removed meanwhile is followed by the next segment",
+          "[recording]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("orders.rec");
+  Watched watched;
+  {
+    const auto recorder = Recorder::start(options_for(path, watched));
+    REQUIRE(recorder.ok());
+    std::filesystem::remove(path);
+    for (int i = 0; i < 2; ++i)
+      (*recorder)->note(long_event());
+  }
+  CHECK(read(path).header.segment == 1);
+  CHECK(watched.complaints.empty());
   CHECK(watched.dropped == 0);
 }
 

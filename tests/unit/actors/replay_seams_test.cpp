@@ -4,6 +4,7 @@
 #include "actors/record/replay_seams.hpp"
 
 #include <chrono>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,8 @@
 #include "actors/io/ads_transport.hpp"
 #include "actors/io/connector.hpp"
 #include "actors/io/name_lookup.hpp"
+#include "xds/client/discovery_codec.hpp"
+#include "xds/record/ads_messages.hpp"
 
 namespace signalbox::actors {
 namespace {
@@ -43,7 +46,10 @@ struct World {
   std::unique_ptr<AdsTransport::Stream> open() {
     AdsTransport::Events events;
     events.opened = [this] { say("opened"); };
-    events.received = [this](const std::string& bytes) { say(bytes); };
+    events.received = [this](const std::string& bytes) {
+      const auto response = xds::read_response(bytes);
+      say(response ? response->version : bytes);
+    };
     events.written = [this] { say("written"); };
     events.closed = [this](const absl::Status&) { say("closed"); };
     return environment.ads_transports[0]->open(std::move(events));
@@ -68,6 +74,30 @@ struct World {
 };
 
 using Heard = std::vector<std::string>;
+
+/// A field of a message: its number, and fewer than 128 bytes.
+std::string field(int number, const std::string& content) {
+  std::string bytes;
+  bytes.push_back(static_cast<char>((number << 3) | 2));
+  bytes.push_back(static_cast<char>(content.size()));
+  return bytes + content;
+}
+
+std::string clusters(const std::string& version, const std::vector<std::string>& names) {
+  xds::SeenResponse response{ResourceType::kCluster, version, "nonce", {}};
+  for (const std::string& name : names) {
+    response.resources[name] =
+        field(1, "type.googleapis.com/envoy.config.cluster.v3.Cluster") + field(2, field(1, name));
+  }
+  return xds::encode_response(response);
+}
+
+std::string request_of(std::set<std::string> names) {
+  xds::DiscoveryRequest request;
+  request.type = ResourceType::kCluster;
+  request.names = std::move(names);
+  return xds::encode(request);
+}
 
 }  // namespace
 
@@ -107,6 +137,50 @@ TEST_CASE(
   CHECK(world.run_until(seconds(7)) == Heard{"6 connected"});
 }
 
+TEST_CASE("replayed connector: a subchannel's connection lasts as long as it had one (A105)",
+          "[recording]") {
+  constexpr std::uint64_t kHolder = 7;
+  World world({{seconds(1), false, ConnectBegan{0, kAddress.str(), kHolder}},
+               {seconds(1), false, ConnectMade{0}},
+               // A second connection. The first one is lost, and a third attempt fails.
+               {seconds(2), false, ConnectBegan{1, kAddress.str(), kHolder}},
+               {seconds(3), false, ConnectMade{1}},
+               {seconds(4), false, ConnectEnded{0, kRefused}},
+               {seconds(4), false, ConnectLeft{0}},
+               {seconds(5), false, ConnectBegan{2, kAddress.str(), kHolder}},
+               {seconds(6), false, ConnectEnded{2, kRefused}},
+               {seconds(6), false, ConnectLeft{2}},
+               // Another attempt is under way when the last connection is lost.
+               {seconds(7), false, ConnectBegan{3, kAddress.str(), kHolder}},
+               {seconds(8), false, ConnectEnded{1, kRefused}},
+               {seconds(8), false, ConnectLeft{1}},
+               {seconds(9), false, ConnectMade{3}},
+               {seconds(10), false, ConnectEnded{3, kRefused}}});
+  auto attempt = world.connect();
+  CHECK(world.run_until(seconds(8)) == Heard{"1 connected", "8 closed"});
+  attempt = world.connect();
+  CHECK(world.run_until(seconds(11)) == Heard{"9 connected", "10 closed"});
+  CHECK(world.script->unmatched == 0);
+  attempt = world.connect();
+  CHECK(world.script->unmatched == 1);
+}
+
+TEST_CASE("replayed connector: connections of different subchannels are different", "[recording]") {
+  World world({{seconds(1), false, ConnectBegan{0, kAddress.str(), 7}},
+               {seconds(1), false, ConnectMade{0}},
+               {seconds(2), false, ConnectBegan{1, kAddress.str(), 8}},
+               {seconds(2), false, ConnectMade{1}},
+               {seconds(3), false, ConnectLeft{0}},
+               {seconds(4), false, ConnectEnded{1, kRefused}},
+               {seconds(5), false, ConnectBegan{2, kAddress.str(), 7}},
+               {seconds(5), false, ConnectEnded{2, kRefused}}});
+  const auto first = world.connect();
+  const auto second = world.connect();
+  CHECK(world.run_until(seconds(4)) == Heard{"1 connected", "2 connected", "4 closed"});
+  const auto third = world.connect();
+  CHECK(world.run_until(seconds(6)) == Heard{"5 connection refused"});
+}
+
 TEST_CASE("replayed transport: responses wait for read_next(), and the end comes after them",
           "[recording]") {
   World world({{seconds(1), false, StreamBegan{0, 0}},
@@ -122,6 +196,34 @@ TEST_CASE("replayed transport: responses wait for read_next(), and the end comes
   CHECK(world.run_until(seconds(8)) == Heard{"7 closed"});
   stream->send("too late");
   CHECK(world.run_until(seconds(9)).empty());
+}
+
+TEST_CASE("replayed transport: a carried response comes again when a request names more of it",
+          "[recording]") {
+  World world({{seconds(0), true, StreamBegan{0, 0}},
+               {seconds(0), true, StreamOpened{0, 0}},
+               {seconds(0), true, StreamReceived{0, 0, clusters("v1", {"all", "near", "far"})}},
+               {seconds(0), true, StreamReceived{0, 0, clusters("v2", {"all", "near"})}},
+               {seconds(5), false, StreamReceived{0, 0, clusters("v3", {"all"})}},
+               {seconds(9), false, StreamClosed{0, 0, kRefused}}});
+  const auto stream = world.open();
+  stream->send(request_of({"all"}));
+  CHECK(world.run_until(seconds(1)) == Heard{"0 opened", "0 v1", "0 written"});
+  stream->read_next();
+  CHECK(world.run_until(seconds(2)) == Heard{"1 v2"});
+  stream->read_next();
+  stream->send(request_of({"all"}));
+  stream->send(request_of({"all", "unknown"}));
+  CHECK(world.run_until(seconds(3)) == Heard{"2 written", "2 written"});
+  stream->send(request_of({"all", "far"}));
+  CHECK(world.run_until(seconds(4)) == Heard{"3 written", "3 v1"});
+  stream->read_next();
+  CHECK(world.run_until(seconds(4)) == Heard{"4 v2"});
+  stream->read_next();
+  CHECK(world.run_until(seconds(6)) == Heard{"5 v3"});
+  stream->read_next();
+  stream->send(request_of({"all", "near"}));
+  CHECK(world.run_until(seconds(10)) == Heard{"6 written", "9 closed"});
 }
 
 TEST_CASE("replayed look-up: the answers in their order, and the last one again", "[recording]") {

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -101,6 +102,60 @@ TEST_CASE("status board: a piece ends with its actor, not with the successor's",
   for (int i = 0; i < 1000; ++i)
     board.show(PrioritiesSeen{.cluster = ClusterName(std::to_string(i))});
   CHECK(board.pieces().priorities.empty());
+}
+
+TEST_CASE("status board: the revision rises with each change of the pieces", "[actors][status]") {
+  const auto log = std::make_shared<ChangeLog>();
+  TargetBoard board("xds:///orders", log);
+  std::uint64_t last = board.revision();
+  const auto has_changed = [&] { return std::exchange(last, board.revision()) < board.revision(); };
+  CHECK_FALSE(has_changed());
+
+  board.applied({}, Instant{});
+  CHECK(has_changed());
+  board.drop_config();
+  CHECK(has_changed());
+  board.moved({.cluster = kPlace.cluster});
+  CHECK(has_changed());
+  CHECK(log->number() == 1);
+
+  const auto publish = [&](Generation generation,
+                           ConnectivityState state,
+                           const absl::Status& failure,
+                           bool is_configured) {
+    board.published(generation, state, failure, is_configured, Instant{});
+    return has_changed();
+  };
+  const absl::Status gone = absl::NotFoundError("gone");
+  CHECK(publish(1, ConnectivityState::kConnecting, {}, true));
+  CHECK_FALSE(publish(1, ConnectivityState::kConnecting, {}, true));
+  CHECK(publish(2, ConnectivityState::kConnecting, {}, true));
+  CHECK(publish(2, ConnectivityState::kReady, {}, true));
+  CHECK(publish(2, ConnectivityState::kReady, gone, true));
+  CHECK(publish(2, ConnectivityState::kReady, {}, true));
+  CHECK(publish(2, ConnectivityState::kReady, {}, false));
+  CHECK_FALSE(publish(2, ConnectivityState::kReady, {}, false));
+
+  auto priorities = board.show(PrioritiesSeen{.cluster = kPlace.cluster});
+  CHECK(has_changed());
+  priorities = nullptr;
+  CHECK(has_changed());
+  auto load = board.show(TierLoad{kPlace.aggregate, kPlace.cluster, 2, 70});
+  CHECK(has_changed());
+  load = nullptr;
+  CHECK(has_changed());
+
+  auto table = board.open_table(kPlace);
+  CHECK(has_changed());
+  const Address address("10.0.0.1:80");
+  table->set(address, ready(address));
+  CHECK(has_changed());
+  table->set(address, std::nullopt);
+  CHECK(has_changed());
+  table = nullptr;
+  CHECK(has_changed());
+  CHECK(board.pieces().subchannels.empty());
+  CHECK_FALSE(has_changed());
 }
 
 TEST_CASE("status board: a table of subchannels never keeps a connection", "[actors][status]") {

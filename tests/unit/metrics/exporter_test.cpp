@@ -67,6 +67,7 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->count_admin_refused(AdminLimit::kHttpRequests);
   instruments->count_log_lines_lost(1);
   instruments->count_recording_dropped(1);
+  instruments->count_recording_late(1);
   instruments->actor_stats("policy")->count_message();
   instruments->actor_stats("policy")->record_handled(1ms);
   instruments->watch_certificates("endpoint", [] {

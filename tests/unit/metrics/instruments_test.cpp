@@ -623,12 +623,17 @@ TEST_CASE("instruments: lost lines of the log begin with 0", "[metrics][instrume
   CHECK(value(instruments, Metric::kLogLinesLost, {}) == 2);
 }
 
-TEST_CASE("instruments: events that a recording misses begin with 0", "[metrics][instruments]") {
+TEST_CASE("instruments: events that a recording misses and files that it cannot begin, from 0",
+          "[metrics][instruments]") {
   Instruments instruments;
   instruments.count_recording_dropped(0);
   CHECK(value(instruments, Metric::kRecordingDropped, {}) == 0);
   instruments.count_recording_dropped(2);
   CHECK(value(instruments, Metric::kRecordingDropped, {}) == 2);
+  instruments.count_recording_late(0);
+  CHECK(value(instruments, Metric::kRecordingLate, {}) == 0);
+  instruments.count_recording_late(1);
+  CHECK(value(instruments, Metric::kRecordingLate, {}) == 1);
 }
 
 TEST_CASE("instruments: know how the control plane does", "[metrics][instruments]") {
