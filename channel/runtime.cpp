@@ -510,14 +510,16 @@ absl::Status Runtime::State::begin_record(actors::Environment& environment) {
   if (!options.record) return absl::OkStatus();
   instruments->count_recording_dropped(0);
   instruments->count_recording_late(0);
-  auto opened = actors::Recorder::start(
-      {.path = options.record->path,
-       .max_bytes = options.record->max_bytes,
-       .header = channel::header_of(options, bootstrap, environment.seed, variable),
-       .complain = texts_to(log, LogKind::kRecording),
-       .count_dropped = [counted = instruments](
-                            std::uint64_t events) { counted->count_recording_dropped(events); },
-       .count_late = [counted = instruments] { counted->count_recording_late(1); }});
+  actors::RecorderOptions to;
+  to.path = options.record->path;
+  to.max_bytes = options.record->max_bytes;
+  to.header = channel::header_of(options, bootstrap, environment.seed, variable);
+  to.complain = texts_to(log, LogKind::kRecording);
+  to.count_dropped = [counted = instruments](std::uint64_t events) {
+    counted->count_recording_dropped(events);
+  };
+  to.count_late = [counted = instruments] { counted->count_recording_late(1); };
+  auto opened = actors::Recorder::start(std::move(to));
   if (!opened.ok())
     return {opened.status().code(),
             absl::StrCat("RuntimeOptions::record: ", opened.status().message())};

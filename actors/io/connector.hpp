@@ -88,8 +88,10 @@ class Connector {
 
   /// A connection for pickers that leads to all connections in `lanes`, and until a call has chosen
   /// one of them is `first`. Connectors without streams return `first`.
-  virtual ConnectionPtr with_lanes(const ConnectionPtr& first,
-                                   std::shared_ptr<const lb::StreamLanes> /*lanes*/) {
+  virtual ConnectionPtr with_lanes(
+      const ConnectionPtr& first,
+      // NOLINTNEXTLINE(performance-unnecessary-value-param): others keep it.
+      std::shared_ptr<const lb::StreamLanes> /*lanes*/) {
     return first;
   }
 };

@@ -34,7 +34,7 @@ std::size_t size_of(const OutsideEvent& event) {
   const auto* const asked = std::get_if<StreamAsked>(&event);
   if (asked == nullptr || !asked->names) return size;
   for (const std::string& name : *asked->names)
-    size += sizeof(name) + name.size();
+    size += sizeof(std::string) + name.size();
   return size;
 }
 
@@ -86,7 +86,7 @@ class NextFile {
     if (has_bytes && std::rename(path_.c_str(), old_of(path_).c_str()) != 0)
       return failed(path_, "rename the earlier file");
     if (std::rename(next_.c_str(), path_.c_str()) != 0) {
-      const absl::Status status = failed(path_, "rename the next file");
+      absl::Status status = failed(path_, "rename the next file");
       if (has_bytes) std::rename(old_of(path_).c_str(), path_.c_str());
       return status;
     }

@@ -56,6 +56,7 @@ std::vector<RecordedEvent> some_events() {
       EventsDropped{17},
       TargetClosed{"xds:///orders"}};
   std::vector<RecordedEvent> events;
+  events.reserve(all.size());
   for (OutsideEvent& what : all)
     events.push_back({seconds(events.size()), events.empty(), std::move(what)});
   return events;
