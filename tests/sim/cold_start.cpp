@@ -12,17 +12,13 @@
 
 #include "actors/channel_port.hpp"
 #include "actors/supervisor_actor.hpp"
-#include "lb/leaf/picker_pace.hpp"
-#include "lb/request_limit.hpp"
-#include "metrics/instruments.hpp"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
 #include "tests/sim/calls.hpp"
+#include "tests/sim/environment.hpp"
 #include "tests/sim/resources.hpp"
 #include "tests/sim/setting.hpp"
 #include "tests/sim/stage.hpp"
 #include "tests/sim/topology.hpp"
-#include "tests/support/decode_at_once.hpp"
-#include "tests/support/decode_response.hpp"
 #include "xds/type_url.hpp"
 
 namespace signalbox::sim {
@@ -155,23 +151,8 @@ class ColdWorld {
         stage_(
             setting_.clock, setting_.chance, setting_.faults, setting_.complaints, setting_.trace),
         plane_(std::make_shared<SlowControlPlane>(setting_.clock)) {
-    actors::Environment environment;
-    environment.connector = setting_.connector;
+    actors::Environment environment = environment_of(setting_, seed);
     environment.ads_transports = {plane_};
-    environment.name_lookup = setting_.name_lookup;
-    environment.reclaimer = setting_.reclaimer;
-    environment.instruments = instruments_;
-    environment.make_decoder = [](ServerId) -> xds::ResponseDecoder {
-      return xds::decode_at_once(
-          [](absl::string_view bytes) { return xds::decode_response(bytes); });
-    };
-    environment.node_bytes = node_bytes("");
-    environment.node_id = "simulated";
-    environment.seed = seed;
-    environment.detached_lookups = false;
-    environment.detached_streams = false;
-    environment.policy.request_limits = request_limits_;
-    environment.policy.picker_interval = lb::kPickerInterval;
     supervisor_ = actors::spawn_supervisor(
         stage_.system(), std::make_shared<const actors::Environment>(std::move(environment)));
   }
@@ -246,8 +227,6 @@ class ColdWorld {
   Setting setting_;
   Stage stage_;
   std::shared_ptr<SlowControlPlane> plane_;
-  std::shared_ptr<lb::RequestLimits> request_limits_ = std::make_shared<lb::RequestLimits>();
-  std::shared_ptr<metrics::Instruments> instruments_ = std::make_shared<metrics::Instruments>();
   protocol::SupervisorActor supervisor_;
   std::vector<std::shared_ptr<Caller>> callers_;
 };

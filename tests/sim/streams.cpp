@@ -14,18 +14,14 @@
 
 #include "actors/channel_port.hpp"
 #include "actors/supervisor_actor.hpp"
-#include "lb/leaf/picker_pace.hpp"
 #include "lb/pick/router.hpp"
 #include "lb/pick/stream_lanes.hpp"
-#include "lb/request_limit.hpp"
-#include "metrics/instruments.hpp"
+#include "tests/sim/environment.hpp"
 #include "tests/sim/quiescence.hpp"
 #include "tests/sim/resources.hpp"
 #include "tests/sim/setting.hpp"
 #include "tests/sim/stage.hpp"
 #include "tests/sim/topology.hpp"
-#include "tests/support/decode_at_once.hpp"
-#include "tests/support/decode_response.hpp"
 
 namespace signalbox::sim {
 namespace {
@@ -128,24 +124,8 @@ class StreamsWorld final : public actors::PublicationListener {
   // --- the acts ---
 
   void open(std::uint64_t seed) {
-    actors::Environment environment;
-    environment.connector = setting_.connector;
+    actors::Environment environment = environment_of(setting_, seed);
     environment.ads_transports = {setting_.control_plane};
-    environment.load_streams = setting_.load_streams;
-    environment.name_lookup = setting_.name_lookup;
-    environment.reclaimer = setting_.reclaimer;
-    environment.instruments = instruments_;
-    environment.make_decoder = [](ServerId) -> xds::ResponseDecoder {
-      return xds::decode_at_once(
-          [](absl::string_view bytes) { return xds::decode_response(bytes); });
-    };
-    environment.node_bytes = node_bytes("");
-    environment.node_id = "simulated";
-    environment.seed = seed;
-    environment.detached_lookups = false;
-    environment.detached_streams = false;
-    environment.policy.request_limits = request_limits_;
-    environment.policy.picker_interval = lb::kPickerInterval;
     supervisor_ = actors::spawn_supervisor(
         stage_.system(), std::make_shared<const actors::Environment>(std::move(environment)));
     TargetModel target;
@@ -388,8 +368,6 @@ class StreamsWorld final : public actors::PublicationListener {
   ClusterModel cluster_;
   std::shared_ptr<lb::SnapshotCell> cell_;
   lb::Router router_;
-  std::shared_ptr<lb::RequestLimits> request_limits_ = std::make_shared<lb::RequestLimits>();
-  std::shared_ptr<metrics::Instruments> instruments_ = std::make_shared<metrics::Instruments>();
   protocol::SupervisorActor supervisor_;
   std::map<std::uint64_t, StreamCall> calls_;
   std::map<std::uint64_t, Use> others_;  ///< The calls of others, with their connections.

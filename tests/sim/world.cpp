@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "actors/channel_port.hpp"
-#include "lb/leaf/picker_pace.hpp"
 #include "tests/sim/books.hpp"
+#include "tests/sim/environment.hpp"
 #include "tests/sim/promises.hpp"
 #include "tests/sim/quiescence.hpp"
 #include "tests/sim/resources.hpp"
@@ -24,7 +24,8 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 
 constexpr Duration kTurmoil = seconds(45);
-constexpr int kVolume = 2;  // Outlier detection judges only hosts with at least this many calls.
+// Outlier detection judges only hosts with at least this many calls.
+constexpr std::ptrdiff_t kVolume = 2;
 // The most steps of a seed. The longest seeds take some 50,000.
 constexpr std::uint64_t kMostStepsOfAWorld = 1'000'000;
 
@@ -111,14 +112,10 @@ void World::open() {
       setting_.name_lookup->set(DnsName(name), dns_answer(cluster, name));
     }
   }
-  actors::Environment environment;
-  environment.connector = setting_.connector;
+  actors::Environment environment = environment_of(setting_, seed_);
   environment.health_prober = setting_.probes;
   environment.ads_transports = {setting_.control_plane};
   environment.load_transports = {setting_.load_server};
-  environment.load_streams = setting_.load_streams;
-  environment.name_lookup = setting_.name_lookup;
-  environment.reclaimer = setting_.reclaimer;
   environment.instruments = instruments_;
   // Responses are decoded in parts of one resource, of a few, or of all. The seed decides what
   // happens between two parts.
@@ -130,13 +127,8 @@ void World::open() {
     };
   };
   environment.node_bytes = node_bytes(topology_.zone);
-  environment.node_id = "simulated";
-  environment.seed = seed_;
-  environment.detached_lookups = false;
-  environment.detached_streams = false;
   environment.policy.request_limits = request_limits_;
   environment.policy.load_book = load_book_;
-  environment.policy.picker_interval = lb::kPickerInterval;
   if (topology_.tiered) environment.policy.aggregate_mode = AggregateMode::kTiered;
   environment.policy.panic_threshold = topology_.panic_percent;
   if (!topology_.zone.empty()) environment.policy.caller = {kRegion, topology_.zone, ""};
