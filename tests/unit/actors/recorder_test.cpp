@@ -65,6 +65,21 @@ RecorderOptions options_for(const std::string& path, Watched& watched) {
   return options;
 }
 
+/// A recording in a folder of its own, and what its recorder has told.
+struct Recorded {
+  RecorderOptions options() { return options_for(path, watched); }
+
+  std::shared_ptr<Recorder> start() {
+    auto recorder = Recorder::start(options());
+    REQUIRE(recorder.ok());
+    return *std::move(recorder);
+  }
+
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("orders.rec");
+  Watched watched;
+};
+
 /// While it lives, the process can open no descriptor.
 class NoDescriptors {
  public:
@@ -102,108 +117,96 @@ Recording read(const std::string& path) {
 
 TEST_CASE("recorder: events are in the file, in their order, and others cannot read it",
           "[recording]") {
-  const test::TemporaryFolder folder;
-  const std::string path = folder.path("orders.rec");
-  Watched watched;
+  Recorded recorded;
   {
-    const auto recorder = Recorder::start(options_for(path, watched));
-    REQUIRE(recorder.ok());
-    (*recorder)->note(TargetOpened{"xds:///orders"});
-    (*recorder)->note(ConnectBegan{0, "10.0.0.1:80"});
-    (*recorder)->note(ConnectMade{0});
+    const auto recorder = recorded.start();
+    recorder->note(TargetOpened{"xds:///orders"});
+    recorder->note(ConnectBegan{0, "10.0.0.1:80"});
+    recorder->note(ConnectMade{0});
   }
-  const Recording recording = read(path);
+  const Recording recording = read(recorded.path);
   CHECK(recording.header.run == 7);
   REQUIRE(recording.events.size() == 3);
   CHECK(recording.events[0].what == OutsideEvent(TargetOpened{"xds:///orders"}));
   CHECK(recording.events[2].what == OutsideEvent(ConnectMade{0}));
   CHECK(recording.events[0].at <= recording.events[2].at);
   struct stat file{};
-  REQUIRE(::stat(path.c_str(), &file) == 0);
+  REQUIRE(::stat(recorded.path.c_str(), &file) == 0);
   CHECK((file.st_mode & 0777U) == 0600U);
-  CHECK(watched.dropped == 0);
+  CHECK(recorded.watched.dropped == 0);
 }
 
 TEST_CASE("recorder: the ring keeps its size, and a segment begins with the state before it",
           "[recording]") {
-  const test::TemporaryFolder folder;
-  const std::string path = folder.path("orders.rec");
-  Watched watched;
+  Recorded recorded;
   {
-    const auto recorder = Recorder::start(options_for(path, watched));
-    REQUIRE(recorder.ok());
-    (*recorder)->note(TargetOpened{"xds:///orders"});
+    const auto recorder = recorded.start();
+    recorder->note(TargetOpened{"xds:///orders"});
     for (std::uint64_t i = 0; i < 60; ++i)
-      (*recorder)->note(StreamReceived{0, 0, std::string(kMiB / 16, 'x')});
+      recorder->note(StreamReceived{0, 0, std::string(kMiB / 16, 'x')});
   }
-  const Recording newer = read(path);
-  const Recording older = read(path + ".old");
+  const Recording newer = read(recorded.path);
+  const Recording older = read(recorded.path + ".old");
   CHECK(newer.header.segment == older.header.segment + 1);
   CHECK(newer.header.segment > 2);
   REQUIRE_FALSE(newer.events.empty());
   CHECK(newer.events.front().carried);
   CHECK(newer.events.front().what == OutsideEvent(TargetOpened{"xds:///orders"}));
   CHECK(older.events.back().at <= newer.events.front().at);
-  CHECK(std::filesystem::file_size(path) <= kMiB / 2);
-  CHECK(std::filesystem::file_size(path + ".old") <= kMiB / 2);
-  CHECK(watched.dropped == 0);
+  CHECK(std::filesystem::file_size(recorded.path) <= kMiB / 2);
+  CHECK(std::filesystem::file_size(recorded.path + ".old") <= kMiB / 2);
+  CHECK(recorded.watched.dropped == 0);
 }
 
 TEST_CASE(
     "recorder: without a descriptor for the next segment the file goes on, and later it begins",
     "[recording]") {
-  const test::TemporaryFolder folder;
-  const std::string path = folder.path("orders.rec");
-  Watched watched;
+  Recorded recorded;
   {
-    const auto recorder = Recorder::start(options_for(path, watched));
-    REQUIRE(recorder.ok());
-    (*recorder)->note(TargetOpened{"xds:///orders"});
+    const auto recorder = recorded.start();
+    recorder->note(TargetOpened{"xds:///orders"});
     {
       const NoDescriptors none;
       for (int i = 0; i < 2; ++i)
-        (*recorder)->note(long_event());
-      watched.await([&] { return !watched.complaints.empty(); });
+        recorder->note(long_event());
+      recorded.watched.await([&] { return !recorded.watched.complaints.empty(); });
     }
-    (*recorder)->note(TargetOpened{"xds:///carts"});
+    recorder->note(TargetOpened{"xds:///carts"});
   }
-  const Recording older = read(path + ".old");
+  const Recording older = read(recorded.path + ".old");
   CHECK(older.header.segment == 0);
   CHECK(older.events.size() == 3);
-  const Recording newer = read(path);
+  const Recording newer = read(recorded.path);
   CHECK(newer.header.segment == 1);
   REQUIRE_FALSE(newer.events.empty());
   CHECK(newer.events.front().carried);
   CHECK(newer.events.back().what == OutsideEvent(TargetOpened{"xds:///carts"}));
-  CHECK(watched.dropped == 0);
-  CHECK(watched.late >= 1);
-  REQUIRE(watched.complaints.size() == 1);
-  CHECK_THAT(watched.complaints[0],
+  CHECK(recorded.watched.dropped == 0);
+  CHECK(recorded.watched.late >= 1);
+  REQUIRE(recorded.watched.complaints.size() == 1);
+  CHECK_THAT(recorded.watched.complaints[0],
              Contains("orders.rec: cannot open the file: Too many open files: the next segment of "
                       "the recording cannot begin; the file goes on, and signalbox tries again"));
-  CHECK_FALSE(std::filesystem::exists(path + ".new"));
+  CHECK_FALSE(std::filesystem::exists(recorded.path + ".new"));
 }
 
 TEST_CASE("recorder: a file that cannot be followed by another is at most twice as long",
           "[recording]") {
-  const test::TemporaryFolder folder;
-  const std::string path = folder.path("orders.rec");
-  Watched watched;
+  Recorded recorded;
   {
-    const auto recorder = Recorder::start(options_for(path, watched));
-    REQUIRE(recorder.ok());
+    const auto recorder = recorded.start();
     {
       const NoDescriptors none;
       for (int i = 0; i < 6; ++i)
-        (*recorder)->note(long_event());
-      (*recorder)->note(ConnectBegan{7, "10.0.0.1:80"});
-      watched.await([&] { return watched.dropped == 4; });
+        recorder->note(long_event());
+      recorder->note(ConnectBegan{7, "10.0.0.1:80"});
+      recorded.watched.await([&] { return recorded.watched.dropped == 4; });
     }
-    (*recorder)->note(TargetOpened{"xds:///orders"});
+    recorder->note(TargetOpened{"xds:///orders"});
   }
-  CHECK(std::filesystem::file_size(path + ".old") <= kMiB);
-  CHECK(watched.complaints.size() == 1);
-  const Recording newer = read(path);
+  CHECK(std::filesystem::file_size(recorded.path + ".old") <= kMiB);
+  CHECK(recorded.watched.complaints.size() == 1);
+  const Recording newer = read(recorded.path);
   // What was dropped is in the state, and a replay of both files is told that it is missing.
   REQUIRE(newer.events.size() == 3);
   CHECK(newer.events[0].carried);
@@ -214,49 +217,42 @@ TEST_CASE("recorder: a file that cannot be followed by another is at most twice 
 
 TEST_CASE("recorder: a file that was removed meanwhile is followed by the next segment",
           "[recording]") {
-  const test::TemporaryFolder folder;
-  const std::string path = folder.path("orders.rec");
-  Watched watched;
+  Recorded recorded;
   {
-    const auto recorder = Recorder::start(options_for(path, watched));
-    REQUIRE(recorder.ok());
-    std::filesystem::remove(path);
+    const auto recorder = recorded.start();
+    std::filesystem::remove(recorded.path);
     for (int i = 0; i < 2; ++i)
-      (*recorder)->note(long_event());
+      recorder->note(long_event());
   }
-  CHECK(read(path).header.segment == 1);
-  CHECK(watched.complaints.empty());
-  CHECK(watched.dropped == 0);
+  CHECK(read(recorded.path).header.segment == 1);
+  CHECK(recorded.watched.complaints.empty());
+  CHECK(recorded.watched.dropped == 0);
 }
 
 TEST_CASE("recorder: the recording of an earlier process is kept", "[recording]") {
-  const test::TemporaryFolder folder;
-  const std::string path = folder.path("orders.rec");
-  Watched watched;
+  Recorded recorded;
   for (const char* target : {"xds:///first", "xds:///second"}) {
-    const auto recorder = Recorder::start(options_for(path, watched));
-    REQUIRE(recorder.ok());
-    (*recorder)->note(TargetOpened{target});
+    const auto recorder = recorded.start();
+    recorder->note(TargetOpened{target});
   }
-  CHECK(read(path).events.front().what == OutsideEvent(TargetOpened{"xds:///second"}));
-  CHECK(read(path + ".old").events.front().what == OutsideEvent(TargetOpened{"xds:///first"}));
+  CHECK(read(recorded.path).events.front().what == OutsideEvent(TargetOpened{"xds:///second"}));
+  CHECK(read(recorded.path + ".old").events.front().what ==
+        OutsideEvent(TargetOpened{"xds:///first"}));
 }
 
 TEST_CASE("recorder: events that come too fast are counted, and the file says where they miss",
           "[recording]") {
-  const test::TemporaryFolder folder;
-  const std::string path = folder.path("orders.rec");
-  Watched watched;
+  Recorded recorded;
   {
-    RecorderOptions options = options_for(path, watched);
+    RecorderOptions options = recorded.options();
     options.max_waiting_bytes = 300;
     const auto recorder = Recorder::start(std::move(options));
     REQUIRE(recorder.ok());
     (*recorder)->note(StreamReceived{0, 0, std::string(1000, 'x')});
     (*recorder)->note(TargetOpened{"xds:///orders"});
   }
-  CHECK(watched.dropped == 1);
-  const Recording recording = read(path);
+  CHECK(recorded.watched.dropped == 1);
+  const Recording recording = read(recorded.path);
   REQUIRE(recording.events.size() == 2);
   CHECK(recording.events[0].what == OutsideEvent(EventsDropped{1}));
 }

@@ -496,6 +496,14 @@ std::string last_asked_for(const ScriptedTransport& transport) {
   return describe_request(transport.sent.back());
 }
 
+std::shared_ptr<CountingConnector> give_counting_connector(Shells& shells) {
+  auto connector = std::make_shared<CountingConnector>();
+  auto environment = std::make_shared<Environment>(*shells.environment);
+  environment->connector = connector;
+  shells.environment = std::move(environment);
+  return connector;
+}
+
 }  // namespace
 
 TEST_CASE("xds_client: nothing is found not to exist while the stream is being restarted",
@@ -1497,10 +1505,7 @@ TEST_CASE("sweeper: sweeps are asked for while sessions are kept, whatever becom
 TEST_CASE("subchannel: in back-off it holds nothing of the connector's",
           "[actors][subchannel][scale]") {
   Shells shells;
-  const auto connector = std::make_shared<CountingConnector>();
-  auto environment = std::make_shared<Environment>(*shells.environment);
-  environment->connector = connector;
-  shells.environment = environment;
+  const auto connector = give_counting_connector(shells);
   shells.spawn_held_map();
   shells.run();
   REQUIRE(connector->asked.size() == 1);
@@ -1518,10 +1523,7 @@ TEST_CASE("subchannel: in back-off it holds nothing of the connector's",
 TEST_CASE("subchannel: a call that waits gets the stream of a call that took none",
           "[actors][subchannel][A105-10][A105-16]") {
   Shells shells;
-  const auto connector = std::make_shared<CountingConnector>();
-  auto environment = std::make_shared<Environment>(*shells.environment);
-  environment->connector = connector;
-  shells.environment = environment;
+  const auto connector = give_counting_connector(shells);
   const auto map = shells.spawn_held_map();
   shells.run();
   REQUIRE(connector->asked.size() == 1);
@@ -1684,10 +1686,7 @@ TEST_CASE("subchannel_map: the back-offs of many subchannels are few delayed mes
           "[actors][subchannel_map][scale]") {
   constexpr int kMany = 100;
   Shells shells;
-  const auto connector = std::make_shared<CountingConnector>();
-  auto environment = std::make_shared<Environment>(*shells.environment);
-  environment->connector = connector;
-  shells.environment = environment;
+  const auto connector = give_counting_connector(shells);
   auto map = shells.keep(spawn_subchannel_map(shells.system(), shells.environment));
   shells.keep(shells.system().spawn(hold_many, map, kMany));
   shells.run();
