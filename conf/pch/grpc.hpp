@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The precompiled header of actors/io/, channel/ and the stress test: conf/pch/core.hpp, and gRPC.
+// The precompiled header of actors/io/, channel/, the engine of loads, and programs of the tests:
+// conf/pch/core.hpp, and gRPC.
 #pragma once
 
 #include <condition_variable>

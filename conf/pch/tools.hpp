@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The precompiled header of the `signalbox` command (tools/) and of the benchmarks' client: gRPC
-// and JSON.
+// The precompiled header of the `signalbox` command (tools/), except the engine of loads: gRPC and
+// JSON.
 #pragma once
 
 #include <iostream>
