@@ -64,6 +64,7 @@ int run(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--standby-priorities", side_options.standby_priorities)->capture_default_str();
   app.add_option("--max-routes", side_options.max_routes)->capture_default_str();
+  app.add_option("--record", side_options.record);
   app.add_option("--addresses", options.addresses)->delimiter(',');
   app.add_option("--updates", options.updates)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--work-ms", options.work_ms)

@@ -266,6 +266,7 @@ class DriverTest(unittest.TestCase):
             "rpc_cpu_1000": "<= 0.7",
             "metrics_latency_2": "<= 1.01",
             "metrics_cpu_1000": "<= 1.01",
+            "record_cpu_1000": "<= 1.01",
             "scrape_10000_ms": "<= 1",
             "ready_10000_ms": "<= 1",
             "lrs_cpu_2": "<= 1.02",

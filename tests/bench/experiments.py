@@ -217,6 +217,24 @@ def without_call_metrics(experiment: type[Calls]) -> type[Calls]:
     return OursWithout
 
 
+class Recorded(CallsAtRate):
+    """The same calls by signalbox on both sides. The peer does not record, so the ratio is the cost
+    of recording while nothing but calls goes on."""
+
+    def prepare(self, world: World, scale: Scale) -> str:
+        # Of all runs: each begins a new file, and the last one goes with the folder.
+        self._recording = world.folder / "recording"
+        return f"{super().prepare(world, scale)}; the peer is signalbox without a recording"
+
+    def measure(self, side: str, **options) -> dict:
+        self._recording.unlink(missing_ok=True)
+        recording = {"record": self._recording} if side == "ours" else {}
+        seen = super().measure("ours", **options, **recording)
+        if self._recording.exists() != (side == "ours"):
+            raise MeasurementFailed(f"the side '{side}' left {'a' if side == 'peer' else 'no'} recording")
+        return seen
+
+
 class LoadReports(CallsAtRate):
     """Calls to a cluster with load reports (LRS), one a second. The peer is signalbox with the same
     endpoints and no reports, so the ratio is the cost of counting and reporting."""

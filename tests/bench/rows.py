@@ -9,8 +9,8 @@ from typing import Callable, Optional
 import resources
 from comparison import AtLeast, Bound, Exactly, Target
 from experiments import (AdminPage, Calls, CallsAtRate, ColdStart, ControlPlaneKill, EdsUpdate, Experiment, Failover,
-                         HostileResponse, LoadReports, ManyRoutes, ManyTargets, Overload, QueuedCalls, Refused, Sessions, Tail,
-                         Tiered, Weighted, without_call_metrics)
+                         HostileResponse, LoadReports, ManyRoutes, ManyTargets, Overload, QueuedCalls, Recorded,
+                         Refused, Sessions, Tail, Tiered, Weighted, without_call_metrics)
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,8 @@ PLANS = (
          (Row("metrics_latency_2", "p50_us", "us", Target(1.01), ("p99_us",)),)),
     Plan(lambda: without_call_metrics(CallsAtRate)(1000),
          (Row("metrics_cpu_1000", "cpu_us_per_call", "us", Target(1.01), ("idle", "engine_us", "p50_us", "p99_us")),)),
+    Plan(lambda: Recorded(1000),
+         (Row("record_cpu_1000", "cpu_us_per_call", "us", Target(1.01), ("idle", "engine_us", "p50_us", "p99_us")),)),
     # GET /metrics of 100 clusters of 100 endpoints.
     Plan(lambda: AdminPage("scrape", "scrape", 50.0, ("p99_ms", "megabytes")),
          (Row("scrape_10000_ms", "scrape_ms", "ms", Target(1.0), ("p99_ms", "megabytes")),), most_pairs=5),

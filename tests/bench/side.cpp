@@ -93,6 +93,7 @@ absl::StatusOr<Side> make_side(bool is_ours, const std::string& target, const Si
     options.scheduler_threads = chosen.scheduler_threads;
     options.standby_priorities = chosen.standby_priorities;
     options.limits.max_routes = chosen.max_routes;
+    if (!chosen.record.empty()) options.record = RecordOptions{.path = chosen.record};
     auto runtime = Runtime::start(std::move(options));
     if (!runtime.ok()) return runtime.status();
     side.runtime = *std::move(runtime);

@@ -49,6 +49,7 @@ struct SideOptions {
   std::size_t scheduler_threads = 2;
   std::uint32_t standby_priorities = 0;
   std::size_t max_routes = xds::kMaxRoutes;
+  std::string record;  ///< RuntimeOptions::record; empty: nothing is recorded.
 };
 
 /// Makes signalbox's side if `is_ours`, else gRPC's, which ignores the options.

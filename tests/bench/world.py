@@ -127,10 +127,11 @@ class World:
 
     def __init__(self, programs: Programs) -> None:
         self._programs = programs
-        self._folder = tempfile.TemporaryDirectory(prefix="signalbox-bench-")
+        self._temporary = tempfile.TemporaryDirectory(prefix="signalbox-bench-")
+        self.folder = Path(self._temporary.name)
         self._processes: list[Process] = []
-        self._bootstrap = Path(self._folder.name) / "bootstrap.json"
-        self._resources = Path(self._folder.name) / "resources.json"
+        self._bootstrap = self.folder / "bootstrap.json"
+        self._resources = self.folder / "resources.json"
 
     def __enter__(self) -> "World":
         return self
@@ -138,7 +139,7 @@ class World:
     def __exit__(self, *_) -> None:
         for process in self._processes:
             process.end()
-        self._folder.cleanup()
+        self._temporary.cleanup()
 
     def launch_backend(self, listen: str, cluster: str, *more: object) -> Process:
         """Starts a backend without waiting. The backend is ready when it has written a line."""
@@ -168,7 +169,7 @@ class World:
         """Starts a control plane that serves the first list of resources. For each line on its
         stdin it sets the next list (after the last, the first), and answers with the instant and
         the number of requests: see plane.cpp."""
-        paths = [Path(self._folder.name) / f"world{number}.json" for number in range(len(worlds))]
+        paths = [self.folder / f"world{number}.json" for number in range(len(worlds))]
         for path, resources in zip(paths, worlds):
             path.write_text(json.dumps({"resources": resources}), encoding="utf-8")
         process = self._start([self._programs.plane, *paths])
