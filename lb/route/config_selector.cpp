@@ -74,7 +74,7 @@ std::string shown(const RouteMatch& match) {
   return text;
 }
 
-class RouteSelector final : public ConfigSelector {
+class alignas(kCacheLine) RouteSelector final : public ConfigSelector {
  public:
   RouteSelector(const VirtualHost& host,
                 const Listener& listener,
@@ -82,9 +82,9 @@ class RouteSelector final : public ConfigSelector {
                 std::uint64_t channel_id,
                 const FaultOptions& faults,
                 std::shared_ptr<const RouteConfig> routes)
-      : host_name_(host.name),
+      : actions_(host, listener, refs, channel_id, faults),
         table_(host),
-        actions_(host, listener, refs, channel_id, faults),
+        host_name_(host.name),
         routes_(std::move(routes)) {
     if (is_in(host, routes_)) host_ = &host;
   }
@@ -157,9 +157,10 @@ class RouteSelector final : public ConfigSelector {
     return step;
   }
 
-  std::string host_name_;
-  RouteTable table_;
+  // The members that every pick reads come first, so that they share cache lines.
   RouteActions actions_;
+  RouteTable table_;
+  std::string host_name_;
   // All routes, and the virtual host in use; only explanations read them. Either may be null.
   std::shared_ptr<const RouteConfig> routes_;
   const VirtualHost* host_ = nullptr;

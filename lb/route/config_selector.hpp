@@ -25,6 +25,7 @@
 #include "lb/route/filter_chain.hpp"
 #include "lb/route/retry.hpp"
 #include "messages/counting/call_stats.hpp"
+#include "messages/counting/striped.hpp"
 #include "messages/pick.hpp"
 #include "messages/xds_config.hpp"
 
@@ -32,8 +33,8 @@ namespace signalbox::lb {
 
 /// A cluster that calls of one channel refer to. Calls that chose the cluster hold a counted
 /// reference to it (a Use, messages/counting/tracked.hpp) until they end (A31-13). The ClusterRef
-/// outlives the selectors that name the cluster.
-class ClusterRef : public Tracked {
+/// outlives the selectors that name the cluster. Each pick reads all of it: it is one cache line.
+class alignas(kCacheLine) ClusterRef : public Tracked {
  public:
   ClusterRef(ClusterName name, std::shared_ptr<const CallStats> stats)
       : name_(std::move(name)), stats_(std::move(stats)) {}
@@ -47,6 +48,8 @@ class ClusterRef : public Tracked {
   ClusterName name_;
   std::shared_ptr<const CallStats> stats_;
 };
+
+static_assert(sizeof(ClusterRef) == kCacheLine);
 
 using ClusterRefPtr = std::shared_ptr<const ClusterRef>;
 using ClusterRefs = std::map<ClusterName, ClusterRefPtr>;

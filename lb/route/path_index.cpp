@@ -79,7 +79,9 @@ PathIndex::PathIndex(std::vector<Entry> entries, bool ignore_case)
   std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
     return std::tie(a.text, a.is_exact, a.position) < std::tie(b.text, b.is_exact, b.position);
   });
-  slots_.resize(std::bit_ceil(entries.size() + entries.size() / 2 + 1));
+  // Between 1.5 and 3 slots for each entry.
+  const std::size_t slots = std::bit_ceil(entries.size() + entries.size() / 2 + 1);
+  lines_.resize(std::max<std::size_t>(slots / Line().slots.size(), 1));
   records_.push_back(0);  // An index of 0 marks an empty slot, so record 0 is not used.
   for (auto begin = entries.begin(); begin != entries.end();) {
     const auto end = std::find_if(begin, entries.end(), [&](const Entry& entry) {
@@ -107,13 +109,14 @@ void PathIndex::insert(absl::Span<const Entry> alike) {
   }
 
   const std::uint64_t hash = Hashes(text, *this).of(text.size(), is_exact);
-  std::size_t slot = slot_of(hash);
-  while (slots_[slot].record != 0)
-    slot = slot_of(slot + 1);
-  slots_[slot] = {tag_of(hash),
-                  static_cast<std::uint32_t>(records_.size()),
-                  static_cast<std::uint32_t>(alike.size()),
-                  first};
+  const auto empty_in = [](Line& line) { return std::ranges::find(line.slots, 0U, &Slot::record); };
+  std::size_t at = line_of(hash);
+  while (empty_in(lines_[at]) == lines_[at].slots.end())
+    at = line_of(at + 1);
+  *empty_in(lines_[at]) = {tag_of(hash),
+                           static_cast<std::uint32_t>(records_.size()),
+                           static_cast<std::uint32_t>(alike.size()),
+                           first};
 
   records_.push_back(static_cast<std::uint32_t>(text.size()));
   if (alike.size() > 1) {
@@ -128,9 +131,9 @@ void PathIndex::insert(absl::Span<const Entry> alike) {
 // A look-up usually reads two places in memory, one for the whole path and one for a prefix. The
 // first is prefetched while the second is read.
 void PathIndex::collect(absl::string_view path, Candidates& found) const {
-  if (slots_.empty()) return;
+  if (lines_.empty()) return;
   const std::uint64_t whole = Hashes(path, *this).of(std::min(path.size(), longest_path_), true);
-  __builtin_prefetch(&slots_[slot_of(whole)]);
+  __builtin_prefetch(&lines_[line_of(whole)]);
   Hashes hashes(path, *this);
   for (const std::uint32_t size : prefix_sizes_) {
     if (size > path.size()) break;
@@ -141,15 +144,17 @@ void PathIndex::collect(absl::string_view path, Candidates& found) const {
 }
 
 void PathIndex::add(absl::string_view text, std::uint64_t hash, Candidates& found) const {
-  for (std::size_t at = slot_of(hash); slots_[at].record != 0; at = slot_of(at + 1)) {
-    const Slot& slot = slots_[at];
-    if (slot.tag != tag_of(hash) || !has_text(slot, text)) continue;
-    if (slot.routes == 1) {
-      found.emplace_back(&slot.first, 1);
-    } else {
-      found.emplace_back(&records_[slot.record + 1], slot.routes);
+  for (std::size_t at = line_of(hash);; at = line_of(at + 1)) {
+    for (const Slot& slot : lines_[at].slots) {
+      if (slot.record == 0) return;
+      if (slot.tag != tag_of(hash) || !has_text(slot, text)) continue;
+      if (slot.routes == 1) {
+        found.emplace_back(&slot.first, 1);
+      } else {
+        found.emplace_back(&records_[slot.record + 1], slot.routes);
+      }
+      return;
     }
-    return;
   }
 }
 

@@ -19,6 +19,7 @@
 
 #pragma once
 
+#include <array>
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
@@ -28,6 +29,8 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+
+#include "messages/counting/striped.hpp"
 
 namespace signalbox::lb {
 
@@ -67,6 +70,11 @@ class PathIndex {
     std::uint32_t first = 0;
   };
 
+  // A cache line of the hash table. Its slots are filled from the first on.
+  struct alignas(kCacheLine) Line {
+    std::array<Slot, kCacheLine / sizeof(Slot)> slots;
+  };
+
   class Hashes;
 
   void insert(absl::Span<const Entry> alike);
@@ -74,12 +82,13 @@ class PathIndex {
   bool has_text(const Slot& slot, absl::string_view text) const;
   bool may_be_prefix(absl::string_view text) const;
 
-  std::size_t slot_of(std::uint64_t hash) const { return hash & (slots_.size() - 1); }
+  std::size_t line_of(std::uint64_t hash) const { return hash & (lines_.size() - 1); }
 
   bool ignore_case_ = false;
   std::uint64_t seed_ = 0;
-  /// A hash table of 2ⁿ slots, with linear probing.
-  std::vector<Slot> slots_;
+  /// A hash table of 2ⁿ lines, with linear probing: a text is in the line of its hash or, if that
+  /// line was full, in the next line with an empty slot.
+  std::vector<Line> lines_;
   /// For each text: its size, the positions of its routes if there are several, and the text
   /// itself.
   std::vector<std::uint32_t> records_;

@@ -193,7 +193,8 @@ void RouteTable::build_index(const VirtualHost& host, RegexPool& pool) {
       as_written.push_back({prefix, false, mark_of(position, false)});
   }
   as_written_ = PathIndex(std::move(as_written), false);
-  in_any_case_ = PathIndex(std::move(in_any_case), true);
+  if (!in_any_case.empty())
+    in_any_case_ = std::make_unique<const PathIndex>(std::move(in_any_case), true);
 }
 
 // Makes a group of these routes, which are then matched in one pass. Returns the position of its
@@ -227,7 +228,7 @@ template <typename Sink>
 std::optional<std::size_t> RouteTable::find_in_index(Asked& call, const Sink& sink) const {
   Candidates found;
   as_written_.collect(call.args.path, found);
-  in_any_case_.collect(call.args.path, found);
+  if (in_any_case_ != nullptr) in_any_case_->collect(call.args.path, found);
 
   std::uint32_t best = kNone;
   while (!found.empty()) {

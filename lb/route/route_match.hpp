@@ -134,9 +134,9 @@ class RouteTable {
 
   std::vector<Entry> entries_;
   // The indexes, used when there are more than kFewRoutes routes: `in_any_case_` has the exact
-  // paths and prefixes with ignore_case, `as_written_` all others.
+  // paths and prefixes with ignore_case, `as_written_` all others. Null: no route has ignore_case.
+  std::unique_ptr<const PathIndex> in_any_case_;
   PathIndex as_written_;
-  PathIndex in_any_case_;
 };
 
 }  // namespace signalbox::lb

@@ -124,7 +124,7 @@ std::uint64_t Session::expires() const {
 }
 
 [[gnu::hot]] std::size_t Session::memory() const {
-  std::size_t bytes = kept_.memory() + kept_value_.memory();
+  std::size_t bytes = kept_.memory();
   for (const std::string* text : {&decoded_, &hosts_, &host_, &purpose_, &encoded_, &set_cookie_})
     bytes += text->capacity();
   return bytes;
@@ -175,8 +175,9 @@ CompiledCookie::CompiledCookie(const SessionCookie& cookie, bool strict)
       ttl_seconds_(seconds_in(cookie.ttl)),
       is_strict_(strict) {}
 
-void KeptText::assign_long(absl::string_view text) {
-  long_.assign(text.data(), text.size());
+void KeptTexts::assign_long(absl::string_view first, absl::string_view second) {
+  long_.assign(first.data(), first.size());
+  long_.append(second.data(), second.size());
 }
 
 void Sessions::warn_of(CookieFlaw flaw, absl::string_view cookie) const {

@@ -92,31 +92,39 @@ class CompiledCookie {
   bool is_strict_;
 };
 
-/// Owns a copy of a text. A text of at most 120 bytes needs no allocation.
-class KeptText {
+/// Owns copies of two texts, side by side, so that few cache lines are written. They need no
+/// allocation if they have at most 184 bytes together.
+class KeptTexts {
  public:
-  /// Precondition: `text.data()` is not null, even if the text is empty.
-  void assign(absl::string_view text) {
-    size_ = text.size();
+  /// Precondition: neither text's data() is null, even if the text is empty.
+  void assign(absl::string_view first, absl::string_view second) {
+    first_size_ = static_cast<std::uint32_t>(first.size());
+    size_ = static_cast<std::uint32_t>(first.size() + second.size());
     if (size_ <= short_.size()) [[likely]] {
-      std::memcpy(short_.data(), text.data(), size_);
+      std::memcpy(short_.data(), first.data(), first.size());
+      std::memcpy(short_.data() + first.size(), second.data(), second.size());
     } else {
-      assign_long(text);
+      assign_long(first, second);
     }
   }
 
-  absl::string_view get() const {
-    return {size_ <= short_.size() ? short_.data() : long_.data(), size_};
-  }
+  absl::string_view first() const { return both().substr(0, first_size_); }
+
+  absl::string_view second() const { return both().substr(first_size_); }
 
   /// About how many bytes are allocated beside the object itself.
   std::size_t memory() const { return long_.capacity(); }
 
  private:
-  void assign_long(absl::string_view text);
+  absl::string_view both() const {
+    return {size_ <= short_.size() ? short_.data() : long_.data(), size_};
+  }
 
-  std::size_t size_ = 0;
-  std::array<char, 120> short_;  // Only size_ bytes are set; longer texts are in long_.
+  void assign_long(absl::string_view first, absl::string_view second);
+
+  std::uint32_t first_size_ = 0;
+  std::uint32_t size_ = 0;
+  std::array<char, 184> short_;  // Only size_ bytes are set; longer texts are in long_.
   std::string long_;
 };
 
@@ -144,9 +152,8 @@ struct alignas(kCacheLine) Session final : SessionHint {
   /// Copies what begin() borrowed from its arguments, which may be destroyed afterwards.
   void keep() {
     if (config_ == nullptr) return;
-    kept_.assign(config_->text());
-    kept_value_.assign(value_);
-    value_ = kept_value_.get();
+    kept_.assign(config_->text(), value_);
+    value_ = kept_.second();
     config_ = nullptr;
   }
 
@@ -225,7 +232,7 @@ struct alignas(kCacheLine) Session final : SessionHint {
 
  private:
   // The name of the cookie, followed by the attributes of its Set-Cookie.
-  absl::string_view text() const { return config_ != nullptr ? config_->text() : kept_.get(); }
+  absl::string_view text() const { return config_ != nullptr ? config_->text() : kept_.first(); }
 
   // Does settle()'s work when the picker did not report that the call went to the endpoint and the
   // cluster of its cookie.
@@ -242,7 +249,7 @@ struct alignas(kCacheLine) Session final : SessionHint {
 
   // Fields that every call reads come first, so that they share few cache lines.
   const CompiledCookie* config_ = nullptr;  // Null after keep(), which copies its text() to kept_.
-  absl::string_view value_;  // The call's cookie; after keep() a view of kept_value_.
+  absl::string_view value_;                 // The call's cookie; after keep() a view of kept_.
   std::uint32_t name_size_ = 0;
   std::uint32_t ttl_seconds_ = 0;  // From the cookie's configuration.
   bool is_read_ = false;
@@ -256,8 +263,7 @@ struct alignas(kCacheLine) Session final : SessionHint {
   // The decoded cookie: views into decoded_. Without hosts: the cookie is missing, unread or
   // unusable.
   CookieHost own_;
-  KeptText kept_;
-  KeptText kept_value_;
+  KeptTexts kept_;  // The cookie's text(), and value_.
   std::string set_cookie_;
   std::string decoded_;  // The call's cookie, decoded.
   std::string hosts_;    // The addresses of the endpoint picked last, if the cookie names others.

@@ -13,7 +13,8 @@ namespace {
 constexpr std::uint64_t kMillion = 1'000'000;
 constexpr absl::string_view kPart = "cluster_impl";
 
-class ClusterImplPicker final : public Picker {
+// A pick reads all members: they are one cache line.
+class alignas(kCacheLine) ClusterImplPicker final : public Picker {
  public:
   ClusterImplPicker(PickerPtr child, CallRulesPtr rules, LocalityLoadsPtr loads)
       : child_(std::move(child)), rules_(std::move(rules)), loads_(std::move(loads)) {}

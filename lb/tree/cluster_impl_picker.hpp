@@ -20,12 +20,14 @@
 #include "lb/request_limit.hpp"
 #include "lb/tree/locality_loads.hpp"
 #include "messages/counting/leaf_calls.hpp"
+#include "messages/counting/striped.hpp"
 #include "messages/pick.hpp"
 
 namespace signalbox::lb {
 
-/// The rules of one configuration for the cluster's calls.
-struct CallRules {
+/// The rules of one configuration for the cluster's calls. The members that every pick reads are on
+/// one cache line.
+struct alignas(kCacheLine) CallRules {
   struct Drop {
     std::uint32_t per_million = 0;
     absl::Status status;               ///< The status of dropped calls.

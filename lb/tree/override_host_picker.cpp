@@ -9,6 +9,7 @@
 
 #include "lb/session/session.hpp"
 #include "lb/trace.hpp"
+#include "messages/counting/striped.hpp"
 
 namespace signalbox::lb {
 namespace {
@@ -58,7 +59,8 @@ PickResult refuse(const HostSlot* known) {
   return result;
 }
 
-class OverrideHostPicker final : public Picker {
+// A pick reads all members: they are one cache line.
+class alignas(kCacheLine) OverrideHostPicker final : public Picker {
  public:
   OverrideHostPicker(PickerPtr child, HostSlotsPtr slots, std::shared_ptr<const AskTarget> asks)
       : child_(std::move(child)), slots_(std::move(slots)), asks_(std::move(asks)) {}

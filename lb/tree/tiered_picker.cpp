@@ -5,18 +5,21 @@
 #include <string>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
 #include "lb/session/session.hpp"
 #include "lb/session/session_homes.hpp"
 #include "lb/trace.hpp"
 #include "lb/tree/leaf_tiers_picker.hpp"
+#include "messages/counting/striped.hpp"
 #include "messages/invariant.hpp"
 
 namespace signalbox::lb {
 namespace {
 
-class TieredPicker final : public Picker {
+// The members that a pick without a session reads are on two cache lines, if there are two ways.
+class alignas(kCacheLine) TieredPicker final : public Picker {
  public:
   explicit TieredPicker(TieredParts parts)
       : table_(std::move(parts.table)),
@@ -29,6 +32,9 @@ class TieredPicker final : public Picker {
       leaves_.emplace_back(std::move(leaf));
     for (const ChildPicker& leaf : leaves_)
       homes_.add(leaf.session_hint());
+    if (table_ == nullptr) return;
+    for (const TierShare& share : table_->shares())
+      ways_.push_back({leaves_[share.leaf], share.tier});
   }
 
   [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
@@ -52,10 +58,15 @@ class TieredPicker final : public Picker {
     if (table_ == nullptr) [[unlikely]]
       return otherwise_.ask(args, sink);
     const std::uint64_t drawn = draw_below(args.seed, Salt::kTier, 100);
-    const TierShare& share = table_->at(drawn);
-    sink.tell(
-        [&] { return PickStep{"tiered", name_of(share), why(drawn), "CDS " + cluster_.str()}; });
-    return leaves_[share.leaf].ask(with_tier(args, share), sink);
+    const std::size_t place = table_->place(drawn);
+    sink.tell([&] {
+      return PickStep{
+          "tiered", name_of(table_->shares()[place]), why(drawn), "CDS " + cluster_.str()};
+    });
+    const Way& way = ways_[place];
+    PickArgs below = args;
+    below.tier = way.tier;
+    return way.leaf.ask(below, sink);
   }
 
   // --- sessions ---
@@ -113,19 +124,22 @@ class TieredPicker final : public Picker {
     return why;
   }
 
-  static PickArgs with_tier(const PickArgs& args, const TierShare& share) {
-    PickArgs below = args;
-    below.tier = share.tier;
-    return below;
-  }
-
   std::string name_of(const TierShare& share) const {
     return absl::StrCat(names_[share.leaf].str(), " ", to_string(share.tier));
   }
 
+  // Where the calls of one share go.
+  struct Way {
+    ChildPicker leaf;
+    Tier tier;
+  };
+
   const TierTablePtr table_;
+  // One for each share of table_, in their order. The ways repeat what leaves_ and the shares say:
+  // a pick that read those instead would read two further cache lines, one after the other. Two
+  // ways, as for a primary and a secondary cluster, are stored in place.
+  absl::InlinedVector<Way, 2> ways_;
   std::vector<ChildPicker> leaves_;
-  // homes_ comes after the members that every pick reads, so that those members share cache lines.
   SessionHomes homes_;  ///< Made from leaves_.
   ChildPicker otherwise_;
   const ClusterName cluster_;

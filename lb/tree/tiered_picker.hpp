@@ -18,6 +18,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -34,7 +35,8 @@ class TierTable {
   /// Precondition: the shares' percents sum to 100.
   explicit TierTable(std::vector<TierShare> shares);
 
-  const TierShare& at(std::uint64_t draw) const { return shares_[by_draw_[draw]]; }
+  /// The index in shares() of the draw's share.
+  std::size_t place(std::uint64_t draw) const { return by_draw_[draw]; }
 
   const std::vector<TierShare>& shares() const { return shares_; }
 

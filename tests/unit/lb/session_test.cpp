@@ -26,6 +26,26 @@ CookieSealPtr seal_of(char letter) {
   return std::make_shared<const CookieSeal>(SealKeys{key});
 }
 
+TEST_CASE("session: keeps the texts of its cookie, short and long", "[lb][session]") {
+  // The text that a Session copies is the name with the attributes, "; HttpOnly", and the cookie.
+  const auto name_size = GENERATE(1, 45, 46, 47, 158, 159, 300);
+  const auto host_count = GENERATE(1, 3, 7, 8);
+  const std::string name(static_cast<std::size_t>(name_size), 'n');
+  const std::string hosts = absl::StrJoin(
+      std::vector<std::string>(static_cast<std::size_t>(host_count), "10.0.0.1:80"), ",");
+  const SessionTerms terms;
+  Session session;
+  session.terms = &terms;
+  {
+    const std::string value = base64(hosts);
+    const CompiledCookie config(SessionCookie{name, "", {}}, /*strict=*/false);
+    session.begin(config, FoundCookie{value});
+    session.keep();
+  }
+  CHECK(session.name() == name);
+  CHECK(session.read() == hosts);
+}
+
 // Two endpoints of the cluster "a".
 struct TwoBackends : SessionFixture {
   TwoBackends() {

@@ -524,12 +524,12 @@ TEST_CASE("tiered_rules: shares are 100 or none, and whoever has one is connecte
 TEST_CASE("tiered_picker: each draw has its share, in order", "[lb][tiered][ENV-18]") {
   const TierTable table(
       {{1, {0, kHealthyHosts}, 16}, {0, {2, kHealthyHosts}, 42}, {1, {0, kDegradedHosts}, 42}});
-  CHECK(table.at(0).tier == Tier{0, kHealthyHosts});
-  CHECK(table.at(15).percent == 16);
-  CHECK(table.at(16).leaf == 0);
-  CHECK(table.at(57).leaf == 0);
-  CHECK(table.at(58).tier == Tier{0, kDegradedHosts});
-  CHECK(table.at(99).tier == Tier{0, kDegradedHosts});
+  CHECK(table.place(0) == 0);
+  CHECK(table.place(15) == 0);
+  CHECK(table.place(16) == 1);
+  CHECK(table.place(57) == 1);
+  CHECK(table.place(58) == 2);
+  CHECK(table.place(99) == 2);
   CHECK_THROWS(TierTable({{0, {}, 99}}));
   CHECK_THROWS(TierTable({{0, {}, 101}}));
 }
