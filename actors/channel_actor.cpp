@@ -195,13 +195,13 @@ void ChannelState::run(lb::PublishSnapshot& order) {
                           order.snapshot.failure,
                           order.snapshot.selector != nullptr,
                           protocol::now_of(self));
-  log_applied(order.snapshot.generation);
   auto old = port->cell->exchange(std::make_unique<const lb::Snapshot>(std::move(order.snapshot)));
   environment->reclaimer->retire(std::move(old), [me = ChannelActor{self}, sequence] {
     protocol::post(me, GracePassed{sequence - 1});
   });
   port->listener->published(sequence, order.state);
   if (order.applied) record_applied(generation, *order.applied);
+  log_applied(generation);
   announce(order.state);
 }
 

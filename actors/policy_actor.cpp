@@ -88,9 +88,16 @@ struct PolicyState {
   void map_restart_due();
   void spawn_map();
 
+  // The log is the program's, and may block. So it is called when all messages are sent.
   void run(LbEffects effects) {
     for (LbEffect& effect : effects)
       std::visit([this](auto& order) { run(order); }, effect);
+    if (!environment->log) return;
+    for (const LbEffect& effect : effects) {
+      const auto* seen = std::get_if<Observe>(&effect);
+      if (seen == nullptr) continue;
+      if (auto line = line_of(seen->observation)) environment->log(*std::move(line));
+    }
   }
 
   void run(StartChild& order) { children.start(order.child, order.update); }
@@ -177,8 +184,6 @@ struct PolicyState {
     if (const auto* load = std::get_if<TierLoad>(&order.observation)) hold(*load);
     if (environment->status != nullptr) show(order.observation);
     environment->instruments->observe(order.observation);
-    if (!environment->log) return;
-    if (auto line = line_of(order.observation)) environment->log(*std::move(line));
   }
 
   void show(const Observation& observation) {

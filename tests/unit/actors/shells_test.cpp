@@ -1047,6 +1047,24 @@ TEST_CASE("channel: the series of a cluster that it no longer refers to end a mi
   CHECK_FALSE(has_series());
 }
 
+namespace {
+
+// The responses LDS, CDS and EDS for one cluster with these endpoints.
+Responses one_cluster(const std::vector<std::string>& addresses) {
+  ResourcesReceived listeners{ResourceType::kListener, "7", {}, {}};
+  listeners.resources.push_back(
+      {"orders", Resource{tests::inline_listener("orders", tests::routes_to("r", {"c"}))}});
+  ResourcesReceived clusters{ResourceType::kCluster, "7", {}, {}};
+  clusters.resources.push_back({"c", Resource{tests::eds_cluster("c", "e")}});
+  ResourcesReceived endpoints{ResourceType::kEndpoints, "7", {}, {}};
+  endpoints.resources.push_back(
+      {"e", Resource{tests::endpoints({{tests::locality("l", addresses)}})}});
+  return {
+      {"LDS", {listeners, "1", ""}}, {"CDS", {clusters, "2", ""}}, {"EDS", {endpoints, "3", ""}}};
+}
+
+}  // namespace
+
 TEST_CASE("channel: says when a target is first served, and when picks saw a configuration",
           "[actors][channel][metrics]") {
   Shells shells;
@@ -1059,20 +1077,10 @@ TEST_CASE("channel: says when a target is first served, and when picks saw a con
     if (line.level >= LogLevel::kNotice) log.push_back(line);
   };
   shells.environment = std::make_shared<const Environment>(std::move(made));
-  ResourcesReceived listeners{ResourceType::kListener, "7", {}, {}};
-  listeners.resources.push_back(
-      {"orders", Resource{tests::inline_listener("orders", tests::routes_to("r", {"c"}))}});
-  ResourcesReceived clusters{ResourceType::kCluster, "7", {}, {}};
-  clusters.resources.push_back({"c", Resource{tests::eds_cluster("c", "e")}});
-  ResourcesReceived endpoints{ResourceType::kEndpoints, "7", {}, {}};
-  endpoints.resources.push_back(
-      {"e", Resource{tests::endpoints({{tests::locality("l", {"a:1", "b:1"})}})}});
+  *shells.responses = one_cluster({"a:1", "b:1"});
   ResourcesReceived fewer{ResourceType::kEndpoints, "8", {}, {}};
   fewer.resources.push_back({"e", Resource{tests::endpoints({{tests::locality("l", {"a:1"})}})}});
-  *shells.responses = {{"LDS", {listeners, "1", ""}},
-                       {"CDS", {clusters, "2", ""}},
-                       {"EDS", {endpoints, "3", ""}},
-                       {"EDS again", {fewer, "4", ""}}};
+  shells.responses->insert({"EDS again", {fewer, "4", ""}});
   ChannelPort its = *port();
   its.cell = std::make_shared<lb::SnapshotCell>();
   its.listener = std::make_shared<Unheard>();
@@ -1121,6 +1129,47 @@ TEST_CASE("channel: says when a target is first served, and when picks saw a con
   shells.run();
   CHECK(absl::StrContains(shells.metrics(),
                           "signalbox_xds_streams_total{xds_server=\"server\",end=\"error\"} 1"));
+}
+
+// While a line is written, the other actors run, as they do beside a log that blocks its thread.
+TEST_CASE("policy: picks know of a lost connection before the log says so",
+          "[actors][policy][channel]") {
+  Shells shells;
+  const auto connector = give_counting_connector(shells);
+  ChannelPort its = *port();
+  its.cell = std::make_shared<lb::SnapshotCell>();
+  its.listener = std::make_shared<Unheard>();
+  const auto sequence = [&] { return lb::SnapshotCell::Reader(*its.cell)->sequence; };
+  std::vector<std::uint64_t> when_written;
+  Environment made = *shells.environment;
+  made.reclaimer = std::make_shared<ReclaimAtOnce>();
+  made.log = [&](const LogLine& line) {
+    if (line.kind != LogKind::kPriority) return;
+    shells.run();
+    when_written.push_back(sequence());
+  };
+  shells.environment = std::make_shared<const Environment>(std::move(made));
+  *shells.responses = one_cluster({"a:1"});
+  const auto client = shells.keep(spawn_xds_client(shells.system(), shells.environment));
+  shells.keep(spawn_channel(
+      shells.system(), shells.environment, std::make_shared<const ChannelPort>(its), client));
+  shells.run();
+  shells.transport->streams.at(0).opened();
+  for (const char* response : {"LDS", "CDS", "EDS"}) {
+    shells.run();
+    shells.transport->streams.at(0).received(response);
+    shells.pass(milliseconds(100));
+  }
+  REQUIRE(connector->asked.size() == 1);
+  connector->asked[0].connected(std::make_shared<const Connection>(Address("a:1")));
+  shells.run();
+  REQUIRE(when_written.empty());
+  const std::uint64_t before = sequence();
+
+  connector->asked[0].closed(absl::UnavailableError("reset"));
+  shells.run();
+  REQUIRE(when_written.size() == 1);
+  CHECK(when_written[0] > before);
 }
 
 TEST_CASE("workload: one message in sixteen of each actor is measured, the first included",
