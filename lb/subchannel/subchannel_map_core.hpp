@@ -216,7 +216,8 @@ class SubchannelMapCore {
   void check_keeper() const;
 
   Instant now_{};  ///< The time of the step.
-  SubchannelSettings settings_;
+  /// Never null. Subchannels share it with the map.
+  SubchannelSettingsPtr settings_ = std::make_shared<const SubchannelSettings>();
   Generation started_ = 0;
   Generation applied_ = 0;
   Entries entries_;
