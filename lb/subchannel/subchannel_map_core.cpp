@@ -422,8 +422,9 @@ void SubchannelMapCore::release_orphans(Party& party) {
 void SubchannelMapCore::unhold(const Address& address, const Party& party) {
   const auto found = entries_.find(address);
   SIGNALBOX_INVARIANT(found != entries_.end(), "I1: what is held has an entry");
-  std::erase(found->second.holds, &party);
-  if (found->second.holds.empty()) unheld_.push_back(address);
+  auto& holds = found->second.holds;
+  holds.erase(std::ranges::remove(holds, &party).begin(), holds.end());
+  if (holds.empty()) unheld_.push_back(address);
 }
 
 // Forgets holders that ended before the last applied generation: no event of theirs can still
