@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/subchannel_actor.hpp"
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
+
+#include "absl/container/inlined_vector.h"
 
 #include "actors/heap_trimmer.hpp"
 #include "actors/io/connector.hpp"
@@ -25,10 +28,11 @@ struct SubchannelState {
   SubchannelState() = default;  // Must not be an aggregate: see actors/protocol/caf_version.hpp.
 
   ~SubchannelState() {
-    if (!environment) return;
+    if (!core) return;
     environment->instruments->add_subchannels(state, -1);
     for (std::size_t open = counted; open > 0; --open)
-      environment->instruments->observe(ConnectionLost{cluster, lb::kSubchannelShutdown});
+      environment->instruments->observe(
+          ConnectionLost{settings().cluster, lb::kSubchannelShutdown});
     count_connections(0);
     if (lanes != nullptr) lanes->close();
     if (environment->trimmer != nullptr) environment->trimmer->record_end();
@@ -60,17 +64,22 @@ struct SubchannelState {
     events.closed = [me, attempt](absl::Status why) {
       protocol::post(me, ConnectionClosed{attempt, std::move(why)});
     };
-    Peer to = peer;
-    if (order.is_alone) to.sole_user = UserId{self->id(), attempt};
+    Peer peer{.address = core->options().address,
+              .tls = settings().tls,
+              .authority = settings().authority,
+              .holder = self->id()};
+    if (order.is_alone) peer.sole_user = UserId{self->id(), attempt};
     attempts.emplace_back(attempt,
-                          environment->connector->connect(to, order.timeout, std::move(events)));
+                          environment->connector->connect(peer, order.timeout, std::move(events)));
   }
 
   void run(DropConnection& order) { drop(order.attempt); }
 
   // Destroying a failed attempt saves memory while the endpoint is in back-off.
   void drop(std::uint64_t attempt) {
-    std::erase_if(attempts, [attempt](const auto& held) { return held.first == attempt; });
+    const auto dropped = std::ranges::remove_if(
+        attempts, [attempt](const auto& held) { return held.first == attempt; });
+    attempts.erase(dropped.begin(), dropped.end());
   }
 
   void run(OfferStreams& order) {
@@ -107,7 +116,9 @@ struct SubchannelState {
       return;
     }
     protocol::send(
-        self, map, protocol::SubchannelTimerAsked{peer.address, order.timer, order.delay});
+        self,
+        map,
+        protocol::SubchannelTimerAsked{core->options().address, order.timer, order.delay});
   }
 
   void run(CancelTimer&) {}  // CAF cannot cancel a timer; the core drops its TimerFired.
@@ -124,29 +135,24 @@ struct SubchannelState {
   // Updates the gauge of connections.
   void count_connections(std::size_t now) {
     const int change = static_cast<int>(now) - static_cast<int>(std::exchange(counted, now));
-    if (change != 0) environment->instruments->add_connections(cluster, change);
+    if (change != 0) environment->instruments->add_connections(settings().cluster, change);
   }
 
   void open(lb::SubchannelOptions options) {
-    peer = {.address = options.address,
-            .tls = options.settings.tls,
-            .authority = options.settings.authority,
-            .holder = self->id()};
-    cluster = options.settings.cluster;
-    environment->instruments->add_subchannels(state, +1);
     core.emplace(std::move(options));
+    environment->instruments->add_subchannels(state, +1);
   }
+
+  const SubchannelSettings& settings() const { return *core->options().settings; }
 
   Self self = nullptr;
   EnvironmentPtr environment;
   Workload workload;
-  Peer peer;
-  ClusterName cluster;
   ConnectivityState state = ConnectivityState::kIdle;
   protocol::SubchannelMapActor map;
   std::optional<lb::SubchannelCore> core;
   // The attempts of the core, by number. Those with a connection hold the connection.
-  std::vector<std::pair<std::uint64_t, std::unique_ptr<Connector::Attempt>>> attempts;
+  absl::InlinedVector<std::pair<std::uint64_t, std::unique_ptr<Connector::Attempt>>, 1> attempts;
   std::shared_ptr<lb::StreamLanes> lanes;  // Null: streams were never offered.
   std::size_t counted = 0;                 // The connections in the gauge.
 };
@@ -154,7 +160,7 @@ struct SubchannelState {
 protocol::BehaviorOf<SubchannelActor> subchannel_behavior(SubchannelState::Self self,
                                                           EnvironmentPtr environment,
                                                           Address address,
-                                                          SubchannelSettings settings,
+                                                          SubchannelSettingsPtr settings,
                                                           protocol::SubchannelMapActor map) {
   SubchannelState& state = self->state;
   state.self = self;
@@ -185,7 +191,7 @@ protocol::BehaviorOf<SubchannelActor> subchannel_behavior(SubchannelState::Self 
 SubchannelActor spawn_subchannel(caf::actor_system& system,
                                  EnvironmentPtr environment,
                                  Address address,
-                                 SubchannelSettings settings,
+                                 SubchannelSettingsPtr settings,
                                  protocol::SubchannelMapActor map) {
   return system.spawn(subchannel_behavior,
                       std::move(environment),

@@ -20,7 +20,7 @@ namespace signalbox::actors {
 protocol::SubchannelActor spawn_subchannel(caf::actor_system& system,
                                            EnvironmentPtr environment,
                                            Address address,
-                                           SubchannelSettings settings,
+                                           SubchannelSettingsPtr settings,
                                            protocol::SubchannelMapActor map);
 
 }  // namespace signalbox::actors

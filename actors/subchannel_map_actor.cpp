@@ -79,7 +79,7 @@ struct MapState {
   }
 
   void run(SpawnSubchannel& order) {
-    max_connections = order.settings.max_connections;
+    max_connections = order.settings->max_connections;
     launch(order.address, order.settings);
   }
 
@@ -160,8 +160,8 @@ struct MapState {
   void launch_checker(Checks& checks);
   void stop_checks(const Address& address);
   void checker_restart_due(const Address& address);
-  void launch(const Address& address, const SubchannelSettings& settings);
-  void lost(const Address& address, const SubchannelSettings& settings);
+  void launch(const Address& address, const SubchannelSettingsPtr& settings);
+  void lost(const Address& address, const SubchannelSettingsPtr& settings);
   void restart(const Address& address);
   void meet(const Holder& holder);
   void await_alarm();
@@ -181,7 +181,7 @@ struct MapState {
   // A subchannel that has died, and the delay of its restarts. Kept until the core stops the
   // subchannel.
   struct Fallen {
-    SubchannelSettings settings;
+    SubchannelSettingsPtr settings;
     RestartDelay delay;
   };
 
@@ -216,7 +216,7 @@ struct MapState {
   bool orderly = false;
 };
 
-void MapState::launch(const Address& address, const SubchannelSettings& settings) {
+void MapState::launch(const Address& address, const SubchannelSettingsPtr& settings) {
   auto actor = spawn_subchannel(
       self->home_system(), environment, address, settings, SubchannelMapActor{self});
   watches.add(self, actor, [this, address, settings](const caf::error& reason) {
@@ -226,7 +226,7 @@ void MapState::launch(const Address& address, const SubchannelSettings& settings
   subchannels[address] = std::move(actor);
 }
 
-void MapState::lost(const Address& address, const SubchannelSettings& settings) {
+void MapState::lost(const Address& address, const SubchannelSettingsPtr& settings) {
   subchannels.erase(address);
   alarms.drop(address);
   Fallen& entry = fallen[address];
@@ -240,9 +240,9 @@ void MapState::lost(const Address& address, const SubchannelSettings& settings) 
 void MapState::restart(const Address& address) {
   const auto found = fallen.find(address);
   if (found == fallen.end() || subchannels.contains(address)) return;
-  SubchannelSettings settings = found->second.settings;
+  SubchannelSettings settings = *found->second.settings;
   settings.max_connections = max_connections;
-  launch(address, settings);
+  launch(address, std::make_shared<const SubchannelSettings>(std::move(settings)));
   SubchannelStateChanged fresh;
   fresh.address = address;
   feed(std::move(fresh));

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -21,8 +22,36 @@ namespace signalbox {
 using Duration = std::chrono::nanoseconds;
 using Instant = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
+/// A text that never changes. Copies share one block of memory, and write the count of its owners.
+/// So it is not for texts that picks copy.
+class SharedText {
+ public:
+  SharedText() = default;
+
+  explicit SharedText(std::string text)
+      : text_(text.empty() ? nullptr : std::make_shared<const std::string>(std::move(text))) {}
+
+  const std::string& str() const { return text_ != nullptr ? *text_ : kNone; }
+
+  // NOLINTNEXTLINE(google-explicit-constructor): a SharedText is read like a string.
+  operator const std::string&() const { return str(); }
+
+  friend bool operator==(const SharedText& left, const SharedText& right) {
+    return left.text_ == right.text_ || left.str() == right.str();
+  }
+
+  friend auto operator<=>(const SharedText& left, const SharedText& right) {
+    return left.str() <=> right.str();
+  }
+
+ private:
+  static inline const std::string kNone;
+
+  std::shared_ptr<const std::string> text_;  ///< Null: the text is empty.
+};
+
 /// A string with one meaning. Tag is an incomplete type that only names the meaning.
-template <typename Tag>
+template <typename Tag, typename Text = std::string>
 class Name {
  public:
   Name() = default;
@@ -31,28 +60,28 @@ class Name {
 
   const std::string& str() const { return text_; }
 
-  bool empty() const { return text_.empty(); }
+  bool empty() const { return str().empty(); }
 
   friend bool operator==(const Name&, const Name&) = default;
   friend auto operator<=>(const Name&, const Name&) = default;
 
-  friend std::ostream& operator<<(std::ostream& out, const Name& name) { return out << name.text_; }
+  friend std::ostream& operator<<(std::ostream& out, const Name& name) { return out << name.str(); }
 
   template <typename H>
   friend H AbslHashValue(H state, const Name& name) {
-    return H::combine(std::move(state), name.text_);
+    return H::combine(std::move(state), name.str());
   }
 
  private:
-  std::string text_;
+  Text text_;
 };
 
 /// The name of a CDS resource; also the key of a child of cluster_manager.
 using ClusterName = Name<struct ClusterNameTag>;
 /// The name of a child within its composite policy; stable across configurations.
 using ChildName = Name<struct ChildNameTag>;
-/// "ip:port", IPv6 in brackets: one transport address.
-using Address = Name<struct AddressTag>;
+/// "ip:port", IPv6 in brackets: one transport address. An endpoint's address has many copies.
+using Address = Name<struct AddressTag, SharedText>;
 /// "host:port" of a LOGICAL_DNS cluster.
 using DnsName = Name<struct DnsNameTag>;
 /// The place of a policy in its tree ("orders/priority/child0"); the same after a restart.

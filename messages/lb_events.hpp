@@ -231,6 +231,8 @@ struct SubchannelSettings {
   }
 };
 
+using SubchannelSettingsPtr = std::shared_ptr<const SubchannelSettings>;
+
 /// Opens or updates the subchannel map that this policy's descendants share. From now on the
 /// descendants apply `generation`.
 struct ServeSubchannels {

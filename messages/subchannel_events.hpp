@@ -264,7 +264,7 @@ using SubchannelMapEvent = std::variant<SubchannelAcquired,
 
 struct SpawnSubchannel {
   Address address;
-  SubchannelSettings settings;
+  SubchannelSettingsPtr settings;  ///< Never null. All subchannels of the map share them.
 };
 
 struct StopSubchannel {

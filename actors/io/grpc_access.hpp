@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include <grpc/grpc.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/call.h>
@@ -51,8 +52,8 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
                               const char* method,
                               const ClientContext& context,
                               grpc_completion_queue* cq,
-                              const std::string& authority = {}) {
-    const std::string& own = context.authority_.empty() ? authority : context.authority_;
+                              absl::string_view authority = {}) {
+    const absl::string_view own = context.authority_.empty() ? authority : context.authority_;
     const grpc_slice path = grpc_slice_from_copied_string(method);
     const grpc_slice host = grpc_slice_from_copied_buffer(own.data(), own.size());
     grpc_call* const call = grpc_channel_create_call(channel,

@@ -8,16 +8,17 @@
 // themselves, and reach the pool through a Gate that the connector closes.
 #include "actors/io/grpc_connector.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <map>
 #include <mutex>
+#include <set>
 #include <shared_mutex>
 #include <system_error>
 #include <typeinfo>
 #include <utility>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include <grpcpp/alarm.h>
@@ -70,7 +71,11 @@ class Listener {
     const std::lock_guard lock(mutex_);
     if (silent_ || connected_) return;
     connected_ = true;
-    if (events_.connected) events_.connected(connection);
+    // From now on only `closed` may be called. There may be thousands of connections, so the memory
+    // of the other callbacks is freed.
+    events_.failed = nullptr;
+    const auto tell = std::exchange(events_.connected, nullptr);
+    if (tell) tell(connection);
   }
 
   /// Reports the end of the attempt: calls `closed` if `connected` was called before, else
@@ -89,7 +94,7 @@ class Listener {
 
  private:
   std::recursive_mutex mutex_;
-  const Connector::Events events_;
+  Connector::Events events_;
   const Duration timeout_;
   Instant deadline_;
   bool connected_ = false;
@@ -97,6 +102,7 @@ class Listener {
 };
 
 using ListenerPtr = std::shared_ptr<Listener>;
+using Listeners = absl::InlinedVector<ListenerPtr, 1>;
 
 // The connection to one peer, and the attempts that share it (listeners).
 //
@@ -123,14 +129,33 @@ struct Transport {
   std::shared_ptr<grpc::ChannelCredentials> explaining;
   ConnectionPtr held;  ///< Keeps the connection while attempts want it; else null.
   std::weak_ptr<const Connection> connection;
-  std::vector<ListenerPtr> listeners;
+  Listeners listeners;
   /// The last dial. 0: there was none, or gRPC connects, because the server was silent.
   SocketDialer::Id dial = 0;
 };
 
 using TransportPtr = std::shared_ptr<Transport>;
 
+// The authority of the peer's channel (Peer::authority).
+const std::string& authority_of(const Peer& peer) {
+  return peer.authority.empty() ? peer.address.str() : peer.authority;
+}
+
 struct PeerOrder {
+  using is_transparent = void;
+
+  bool operator()(const TransportPtr& left, const TransportPtr& right) const {
+    return (*this)(left->peer, right->peer);
+  }
+
+  bool operator()(const TransportPtr& left, const Peer& right) const {
+    return (*this)(left->peer, right);
+  }
+
+  bool operator()(const Peer& left, const TransportPtr& right) const {
+    return (*this)(left, right->peer);
+  }
+
   bool operator()(const Peer& left, const Peer& right) const {
     if (left.address != right.address) return left.address < right.address;
     if (left.authority != right.authority) return left.authority < right.authority;
@@ -141,7 +166,7 @@ struct PeerOrder {
   }
 };
 
-using Transports = std::map<Peer, TransportPtr, PeerOrder>;
+using Transports = std::set<TransportPtr, PeerOrder>;
 
 // Holds the channel of a transport that was given up under a lock. An Abandoned is declared before
 // the lock, so its destructor calls abandon() for the channel (G7 of grpc_connector.hpp) after the
@@ -164,20 +189,22 @@ GrpcConnection::GrpcConnection(Address address,
                                std::shared_ptr<SocketLine> line,
                                std::optional<std::uint32_t> stream_limit)
     : Connection(std::move(address), stream_limit),
+      own_authority_(std::move(authority)),
       c_channel_(GrpcAccess::c_channel(*channel)),
       line_(line.get()),
       lanes_(nullptr),
-      authority_(std::move(authority)),
+      authority_(shown_authority()),
       channel_(std::move(channel)),
       owned_(std::move(line)) {}
 
 GrpcConnection::GrpcConnection(std::shared_ptr<const GrpcConnection> first,
                                std::shared_ptr<const lb::StreamLanes> lanes)
     : Connection(first->address(), first->stream_limit()),
+      own_authority_(first->own_authority_),
       c_channel_(first->c_channel_),
       line_(first->line_),
       lanes_(lanes.get()),
-      authority_(first->authority_),
+      authority_(shown_authority()),
       channel_(first->channel_),
       owned_(std::make_shared<const std::pair<decltype(first), decltype(lanes)>>(
           std::move(first), std::move(lanes))) {}
@@ -250,6 +277,7 @@ class GrpcConnector::Pool {
   void begin(const TransportPtr& transport);
   void let_grpc_connect(const TransportPtr& transport, const ConnectionCredentials& credentials);
   void finish(const TransportPtr& transport);
+  void forget(const TransportPtr& transport);
   void refuse(const TransportPtr& transport, const absl::Status& why);
   absl::StatusOr<ConnectionCredentials> credentials_for(const Peer& peer) const;
   ConnectionSecurity security_to(const Peer& peer) const;
@@ -281,6 +309,9 @@ class GrpcConnector::Pool {
                 absl::string_view so_far = "");
 
   const GrpcConnectorOptions options_;
+  /// GrpcConnectorOptions::retire, which all connections share.
+  const std::shared_ptr<const decltype(options_.retire)> retire_ =
+      std::make_shared<const decltype(options_.retire)>(options_.retire);
   const std::string authority_ = default_authority(options_.arguments);
   const GrpcPoller::Interest interest_;
   const std::shared_ptr<Gate> gate_;
@@ -596,15 +627,16 @@ ConnectionSecurity GrpcConnector::Pool::security_to(const Peer& peer) const {
 
 // Returns the peer with the authority that its channel gets: the user's GRPC_ARG_DEFAULT_AUTHORITY,
 // else the peer's own authority. If no handshake uses the peer's own authority, the address takes
-// its place, so that all targets share one connection to the address.
+// its place (authority_of()), so that all targets share one connection to the address.
 Peer GrpcConnector::Pool::named(const Peer& peer) const {
   Peer named = peer;
   const bool is_named = peer.tls != nullptr || options_.credentials != nullptr;
   if (!authority_.empty()) {
     named.authority = authority_;
-  } else if (!is_named || named.authority.empty()) {
-    named.authority = peer.address.str();
+  } else if (!is_named) {
+    named.authority.clear();
   }
+  if (named.authority == named.address.str()) named.authority.clear();
   return named;
 }
 
@@ -622,7 +654,7 @@ std::shared_ptr<grpc::Channel> GrpcConnector::Pool::make_channel(
       connection_arguments(
           options_.arguments,
           options_.keepalive,
-          peer.tls == nullptr ? peer.authority : handshake_authority(peer.authority),
+          peer.tls == nullptr ? authority_of(peer) : handshake_authority(authority_of(peer)),
           timeout));
 }
 
@@ -631,22 +663,25 @@ TransportPtr GrpcConnector::Pool::join(const Peer& wanted, const ListenerPtr& li
   const std::lock_guard lock(mutex_);
   // A connection without a known limit of streams has no user that counts them.
   if (!options_.stream_limit && !is_dialed(peer)) peer.sole_user = {};
-  TransportPtr& place = transports_[peer];
+  const auto found = transports_.find(peer);
+  TransportPtr transport = found == transports_.end() ? nullptr : *found;
   std::shared_ptr<grpc::Channel> channel;
-  if (place != nullptr && place->phase == Transport::Phase::kReady) {
-    place->held = place->connection.lock();
-    if (place->held != nullptr) {
-      channel = static_cast<const GrpcConnection&>(*place->held).channel();
+  if (transport != nullptr && transport->phase == Transport::Phase::kReady) {
+    transport->held = transport->connection.lock();
+    if (transport->held != nullptr) {
+      channel = static_cast<const GrpcConnection&>(*transport->held).channel();
     }
-  } else if (place != nullptr) {
-    channel = place->connecting;
+  } else if (transport != nullptr) {
+    channel = transport->connecting;
   }
-  const bool is_waiting = place != nullptr && place->phase == Transport::Phase::kWaiting;
-  const bool is_dialing =
-      place != nullptr && place->phase == Transport::Phase::kConnecting && place->dial != 0;
+  const bool is_waiting = transport != nullptr && transport->phase == Transport::Phase::kWaiting;
+  const bool is_dialing = transport != nullptr &&
+                          transport->phase == Transport::Phase::kConnecting && transport->dial != 0;
   const bool is_new = channel == nullptr && !is_waiting && !is_dialing;
-  if (is_new) place = std::make_shared<Transport>(peer);
-  TransportPtr transport = place;
+  if (is_new) {
+    if (transport != nullptr) transports_.erase(found);
+    transport = *transports_.insert(std::make_shared<Transport>(std::move(peer))).first;
+  }
   transport->listeners.push_back(listener);
   if (is_new) {
     turns_.want(transport);
@@ -654,8 +689,8 @@ TransportPtr GrpcConnector::Pool::join(const Peer& wanted, const ListenerPtr& li
   } else if (is_dialing) {
     listener->begin();
     limit(transport, listener);
-  } else if (place->held != nullptr &&
-             static_cast<const GrpcConnection&>(*place->held).is_socket()) {
+  } else if (transport->held != nullptr &&
+             static_cast<const GrpcConnection&>(*transport->held).is_socket()) {
     listener->begin();
     tell_connected_later(transport);
   } else if (!is_waiting) {
@@ -674,22 +709,28 @@ void GrpcConnector::Pool::leave(const TransportPtr& transport, const ListenerPtr
   // object, the object is destroyed after the unlock.
   ConnectionPtr dropped;
   const std::lock_guard lock(mutex_);
-  std::erase(transport->listeners, listener);
-  if (!transport->listeners.empty()) return;
+  Listeners& listeners = transport->listeners;
+  listeners.erase(std::ranges::remove(listeners, listener).begin(), listeners.end());
+  if (!listeners.empty()) return;
   dropped = std::move(transport->held);
   unwanted.channel = std::move(transport->connecting);
-  const auto found = transports_.find(transport->peer);
   if (transport->phase == Transport::Phase::kReady) return;
   if (transport->dial != 0) sockets_->dialer->hang_up(transport->dial);
-  if (found != transports_.end() && found->second == transport) transports_.erase(found);
+  forget(transport);
   finish(transport);
   transport->phase = Transport::Phase::kAbandoned;
 }
 
+// No later attempt gets the transport. Precondition: the mutex is held.
+void GrpcConnector::Pool::forget(const TransportPtr& transport) {
+  const auto found = transports_.find(transport);
+  if (found != transports_.end() && *found == transport) transports_.erase(found);
+}
+
 // The connection with an owner that retires it (G2 of grpc_connector.hpp).
 ConnectionPtr GrpcConnector::Pool::owned(const GrpcConnection* made) const {
-  return {made, [retire = options_.retire](const Connection* connection) {
-            retire(std::unique_ptr<const Tracked>(connection));
+  return {made, [retire = retire_](const Connection* connection) {
+            (*retire)(std::unique_ptr<const Tracked>(connection));
           }};
 }
 
@@ -707,7 +748,7 @@ void GrpcConnector::Pool::close() {
     transports.swap(transports_);
     std::swap(turns, turns_);
   }
-  for (const auto& [peer, transport] : transports)
+  for (const TransportPtr& transport : transports)
     abandon(std::move(transport->connecting));
 }
 
@@ -814,7 +855,7 @@ void GrpcConnector::Pool::probe(const TransportPtr& transport,
     transport->phase = Transport::Phase::kFailing;
   }
   watch_failure(GrpcAccess::c_channel(*channel),
-                transport->peer.authority,
+                authority_of(transport->peer),
                 [gate = gate_, transport, channel](const absl::Status& failure) {
                   const std::shared_lock lock(gate->mutex);
                   if (gate->pool != nullptr) gate->pool->explain(transport, failure);
@@ -849,11 +890,10 @@ void GrpcConnector::Pool::end(const TransportPtr& transport, const absl::Status&
   // A channel to abandon. It is declared before the lock, so that it is abandoned after the unlock.
   Abandoned given_up;
   ConnectionPtr dropped;
-  std::vector<ListenerPtr> listeners;
+  Listeners listeners;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = transports_.find(transport->peer);
-    if (found != transports_.end() && found->second == transport) transports_.erase(found);
+    forget(transport);
     listeners.swap(transport->listeners);
     given_up.channel = std::move(transport->connecting);
     dropped = std::move(transport->held);

@@ -51,6 +51,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include <grpcpp/grpcpp.h>
 
 #include "actors/io/attempt_turns.hpp"
@@ -65,6 +66,7 @@ namespace signalbox::actors {
 
 class GrpcConnection final : public Connection {
  public:
+  /// `authority`: see authority(); empty: the address.
   /// `line`: that of the socket from which the channel was made; null: gRPC has connected.
   /// `stream_limit`: see Connection::stream_limit().
   GrpcConnection(Address address,
@@ -87,7 +89,7 @@ class GrpcConnection final : public Connection {
 
   /// The authority for calls that have none of their own. The caller sets it on each call, because
   /// the channel does not add it.
-  const std::string& authority() const { return authority_; }
+  absl::string_view authority() const { return authority_; }
 
   /// Whether the connection is up now, by the state of gRPC or of the socket, which is newer than
   /// the snapshot.
@@ -124,11 +126,17 @@ class GrpcConnection final : public Connection {
   bool server_says_goaway() const { return server_says_goaway_.load(std::memory_order_relaxed); }
 
  private:
+  absl::string_view shown_authority() const {
+    const std::string& own = own_authority_.str();
+    return own.empty() ? address().str() : own;
+  }
+
+  const SharedText own_authority_;  ///< Empty: the address is the authority.
   // Fields that a call reads share one cache line.
   alignas(kCacheLine) grpc_channel* const c_channel_;
   SocketLine* const line_;
   const lb::StreamLanes* const lanes_;
-  const std::string authority_;
+  const absl::string_view authority_;  ///< Points into own_authority_ or the address.
   // Not read by calls that succeed.
   mutable std::atomic<bool> server_says_goaway_{false};
   mutable std::atomic<const char*> loss_{nullptr};

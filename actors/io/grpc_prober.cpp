@@ -136,7 +136,7 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
     call_->connection = std::static_pointer_cast<const GrpcConnection>(connection_);
     const GrpcConnection& connection = *call_->connection;
     call_->context.set_deadline(std::chrono::system_clock::now() + question_.timeout);
-    call_->context.set_authority(question_.authority.empty() ? connection.authority()
+    call_->context.set_authority(question_.authority.empty() ? std::string(connection.authority())
                                                              : question_.authority);
     call_->reader =
         grpc::GenericStub(connection.channel())

@@ -79,18 +79,22 @@ struct Limit {
   std::function<void(absl::string_view so_far)> over;
 };
 
-// A dial, until it fails or hears silence, or until the line of its connection has ended.
-struct Dial {
-  enum class Phase { kConnecting, kListening, kPassedOn };
-
-  std::shared_ptr<DialListener> listener;
-  Phase phase = Phase::kConnecting;
+// The part of a dial that is needed until the socket is passed on.
+struct Opening {
+  bool is_connected = false;
   Descriptor socket{};
   SocketAddress to{};
   Instant begun{};
   Instant silent_at = Instant::max();  ///< When a server without a byte counts as silent.
   FirstBytes heard{};
   std::vector<Limit> limits{};
+};
+
+// A dial, until it fails or hears silence, or until the line of its connection has ended. There may
+// be thousands of connections, so a dial is small once its socket was passed on.
+struct Dial {
+  std::shared_ptr<DialListener> listener;
+  std::unique_ptr<Opening> opening;  ///< Null: the socket was passed on.
   std::weak_ptr<SocketLine> line{};
   bool has_line = false;  ///< The line was made. Its end ends the dial.
 };
@@ -123,25 +127,27 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
              std::shared_ptr<DialListener> listener) {
     Dial& dial = dials_[id];
     dial.listener = std::move(listener);
-    dial.to = address_of(address);
-    dial.begun = SocketLoop::now();
-    dial.heard = judge_first_bytes("");
-    if (dial.to.length == 0)
+    dial.opening = std::make_unique<Opening>();
+    Opening& opening = *dial.opening;
+    opening.to = address_of(address);
+    opening.begun = SocketLoop::now();
+    opening.heard = judge_first_bytes("");
+    if (opening.to.length == 0)
       return fail(id, "it is neither an IP address with a port nor a unix: path");
-    dial.socket = make_socket(dial.to);
-    if (*dial.socket < 0)
+    opening.socket = make_socket(opening.to);
+    if (*opening.socket < 0)
       return fail(id, absl::StrCat("no socket could be made: ", std::strerror(errno)));
-    if (dial.to.storage.ss_family != AF_UNIX) set_options(dial.socket, user_timeout);
-    if (!connect_(dial.socket, dial.to)) return fail(id, why_not(dial.to, errno));
-    if (!loop_->listen_for(id, *dial.socket, EPOLLOUT))
+    if (opening.to.storage.ss_family != AF_UNIX) set_options(opening.socket, user_timeout);
+    if (!connect_(opening.socket, opening.to)) return fail(id, why_not(opening.to, errno));
+    if (!loop_->listen_for(id, *opening.socket, EPOLLOUT))
       fail(id, absl::StrCat("the socket cannot be watched: ", std::strerror(errno)));
   }
 
   void limit(Id id, Limit limit) {
     const auto found = dials_.find(id);
-    if (found == dials_.end() || found->second.phase == Dial::Phase::kPassedOn) return;
-    found->second.limits.push_back(std::move(limit));
-    set_timer(id, found->second);
+    if (found == dials_.end() || found->second.opening == nullptr) return;
+    found->second.opening->limits.push_back(std::move(limit));
+    set_timer(id, *found->second.opening);
   }
 
   // Takes the socket out of the epoll set before it is closed: the set keeps a closed socket while
@@ -149,8 +155,8 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
   void forget(Id id) {
     const auto found = dials_.find(id);
     if (found == dials_.end()) return;
-    const Descriptor& socket = found->second.socket;
-    if (*socket >= 0) loop_->forget(id, *socket);
+    const Opening* const opening = found->second.opening.get();
+    if (opening != nullptr && *opening->socket >= 0) loop_->forget(id, *opening->socket);
     dials_.erase(found);
   }
 
@@ -171,86 +177,80 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
   void happened(Id id) override {
     const auto found = dials_.find(id);
     if (found == dials_.end()) return;
-    switch (found->second.phase) {
-      case Dial::Phase::kConnecting:
-        return connected(id, found->second);
-      case Dial::Phase::kListening:
-        return listen(id, found->second);
-      case Dial::Phase::kPassedOn:
-        // The system always reports EPOLLERR, also for notices on the socket's error queue.
-        if ((loop_->events() & (EPOLLRDHUP | EPOLLHUP)) != 0)
-          end(id, (loop_->events() & EPOLLERR) != 0);
-        return;
-    }
+    if (Opening* const opening = found->second.opening.get(); opening != nullptr)
+      return opening->is_connected ? listen(id, *opening) : connected(id, *opening);
+    // The system always reports EPOLLERR, also for notices on the socket's error queue.
+    if ((loop_->events() & (EPOLLRDHUP | EPOLLHUP)) != 0)
+      end(id, (loop_->events() & EPOLLERR) != 0);
   }
 
   void is_due(Id id) override {
     const auto found = dials_.find(id);
-    if (found == dials_.end()) return;
-    Dial& dial = found->second;
+    if (found == dials_.end() || found->second.opening == nullptr) return;
+    Opening& opening = *found->second.opening;
     const Instant now = SocketLoop::now();
-    if (dial.silent_at <= now) {
+    if (opening.silent_at <= now) {
       // Bytes may have come since this thread last looked.
       char byte = 0;
       const bool is_silent =
-          ::recv(*dial.socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
-      return is_silent ? take(id)->is_silent() : listen(id, dial);
+          ::recv(*opening.socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+      return is_silent ? take(id)->is_silent() : listen(id, opening);
     }
     const auto later = std::ranges::stable_partition(
-        dial.limits, [now](const Limit& limit) { return limit.due <= now; });
-    std::vector<Limit> over(std::make_move_iterator(dial.limits.begin()),
+        opening.limits, [now](const Limit& limit) { return limit.due <= now; });
+    std::vector<Limit> over(std::make_move_iterator(opening.limits.begin()),
                             std::make_move_iterator(later.begin()));
-    dial.limits.erase(dial.limits.begin(), later.begin());
-    set_timer(id, dial);
+    opening.limits.erase(opening.limits.begin(), later.begin());
+    set_timer(id, opening);
     const std::string so_far =
-        dial.phase == Dial::Phase::kConnecting ? "the server has not answered" : dial.heard.text;
+        opening.is_connected ? opening.heard.text : "the server has not answered";
     for (const Limit& limit : over)
       limit.over(so_far);
   }
 
-  void connected(Id id, Dial& dial) {
-    const int error = error_of(*dial.socket);
+  void connected(Id id, Opening& opening) {
+    const int error = error_of(*opening.socket);
     if (error == ECONNRESET) return lose(id, error);
-    if (error != 0) return fail(id, why_not(dial.to, error));
+    if (error != 0) return fail(id, why_not(opening.to, error));
     const Instant now = SocketLoop::now();
-    dial.phase = Dial::Phase::kListening;
-    dial.silent_at = now + std::max<Duration>(silence_, 3 * (now - dial.begun));
-    set_timer(id, dial);
+    opening.is_connected = true;
+    opening.silent_at = now + std::max<Duration>(silence_, 3 * (now - opening.begun));
+    set_timer(id, opening);
     // Only changes count (EPOLLET): bytes that were peeked at stay in the socket.
-    if (!loop_->listen_for(id, *dial.socket, EPOLLIN | EPOLLRDHUP | EPOLLET))
+    if (!loop_->listen_for(id, *opening.socket, EPOLLIN | EPOLLRDHUP | EPOLLET))
       fail(id, absl::StrCat("the socket cannot be watched: ", std::strerror(errno)));
   }
 
-  void listen(Id id, Dial& dial) {
+  void listen(Id id, Opening& opening) {
     std::array<char, kMostFirstBytes> bytes{};
-    const auto count = ::recv(*dial.socket, bytes.data(), bytes.size(), MSG_PEEK | MSG_DONTWAIT);
+    const auto count = ::recv(*opening.socket, bytes.data(), bytes.size(), MSG_PEEK | MSG_DONTWAIT);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (count < 0) return lose(id, errno);
     if (count == 0) return fail(id, absl::StrCat("Socket closed", kBefore));
     const FirstBytes heard = judge_first_bytes({bytes.data(), static_cast<std::size_t>(count)});
-    dial.heard = heard;
-    dial.silent_at = Instant::max();
-    set_timer(id, dial);
+    opening.heard = heard;
+    opening.silent_at = Instant::max();
+    set_timer(id, opening);
     switch (heard.kind) {
       case FirstBytes::Kind::kSettings:
-        return pass_on(id, dial);
+        return pass_on(id, heard.stream_limit);
       case FirstBytes::Kind::kOther:
         return fail(id, heard.text);
       case FirstBytes::Kind::kIncomplete:
-        if (has_hung_up(dial.socket)) fail(id, absl::StrCat("Socket closed: ", heard.text));
+        if (has_hung_up(opening.socket)) fail(id, absl::StrCat("Socket closed: ", heard.text));
         return;
     }
   }
 
   // The system reports an end that is there already, at once.
-  void pass_on(Id id, Dial& dial) {
-    dial.phase = Dial::Phase::kPassedOn;
-    dial.limits = {};  // There may be thousands of connections: frees the memory.
-    const auto stream_limit = std::exchange(dial.heard, {}).stream_limit;
-    loop_->set_due(id, Instant::max());
-    if (!loop_->listen_for(id, *dial.socket, EPOLLRDHUP | EPOLLET))
+  void pass_on(Id id, std::optional<std::uint32_t> stream_limit) {
+    Dial& dial = dials_.at(id);
+    if (!loop_->listen_for(id, *dial.opening->socket, EPOLLRDHUP | EPOLLET))
       return fail(id, absl::StrCat("the socket cannot be watched: ", std::strerror(errno)));
-    dial.listener->speaks(id, std::move(dial.socket), stream_limit);
+    loop_->set_due(id, Instant::max());
+    Descriptor socket = std::move(dial.opening->socket);
+    dial.opening = nullptr;
+    dial.listener->speaks(id, std::move(socket), stream_limit);
     // If the line has ended meanwhile, its destructor has posted the end.
     if (!dials_.at(id).has_line) forget(id);
   }
@@ -268,9 +268,9 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
     return listener;
   }
 
-  void set_timer(Id id, const Dial& dial) {
-    Instant due = dial.silent_at;
-    for (const Limit& limit : dial.limits)
+  void set_timer(Id id, const Opening& opening) {
+    Instant due = opening.silent_at;
+    for (const Limit& limit : opening.limits)
       due = std::min(due, limit.due);
     loop_->set_due(id, due);
   }

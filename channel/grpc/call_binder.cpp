@@ -10,6 +10,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 #include "actors/io/grpc_connector.hpp"
 #include "actors/io/lost_connection.hpp"
@@ -303,8 +304,9 @@ grpc_call* CallBinder::connect(const CallIntent& intent,
                                const grpc::ClientContext& context,
                                grpc::CompletionQueue& cq) const {
   const actors::GrpcConnection& connection = connection_of(intent.pick);
-  const std::string& own = options_.authority.empty() ? connection.authority() : options_.authority;
-  const std::string& authority = intent.authority.empty() ? own : intent.authority;
+  const absl::string_view own =
+      options_.authority.empty() ? connection.authority() : options_.authority;
+  const absl::string_view authority = intent.authority.empty() ? own : intent.authority;
   grpc_call* const call =
       GrpcAccess::make_call(connection.c_channel(), method, context, cq.cq(), authority);
   refuse_credentials(intent, context, call);

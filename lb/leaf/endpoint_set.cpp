@@ -17,15 +17,16 @@ std::size_t index(ConnectivityState state) {
   return static_cast<std::size_t>(state);
 }
 
-// A key for the endpoint's set of addresses; their order does not matter.
-std::string key_of(const Endpoint& endpoint) {
-  if (endpoint.addresses.size() == 1) return endpoint.addresses.front().str();
+// A key for the endpoint's set of addresses; their order does not matter. One address, the usual
+// case, is the key itself, and shares its memory.
+Address key_of(const Endpoint& endpoint) {
+  if (endpoint.addresses.size() == 1) return endpoint.addresses.front();
   std::vector<Address> sorted = endpoint.addresses;
   std::ranges::sort(sorted);
   std::string key;
   for (const Address& address : sorted)
     absl::StrAppend(&key, address.str(), ",");
-  return key;
+  return Address(std::move(key));
 }
 
 }  // namespace
@@ -216,7 +217,7 @@ void EndpointSet::observe(const SubchannelStateChanged& event, LbEffects& effect
   const auto found = held_.find(event.address);
   if (found == held_.end()) return;  // The address was released meanwhile.
   found->second.last = event;
-  const std::vector<Entry*> users(found->second.users.begin(), found->second.users.end());
+  const Users users = found->second.users;
   for (Entry* entry : users)
     hear(*entry, event, effects);
 }
@@ -224,7 +225,7 @@ void EndpointSet::observe(const SubchannelStateChanged& event, LbEffects& effect
 void EndpointSet::fire(const TimerId& timer, LbEffects& effects) {
   const auto found = held_.find(PickFirst::address_of(timer));
   if (found == held_.end()) return;  // The address was released meanwhile.
-  const std::vector<Entry*> users(found->second.users.begin(), found->second.users.end());
+  const Users users = found->second.users;
   for (Entry* entry : users)
     drive(*entry, effects, [&](LbEffects& wants) { entry->first->fire(timer, wants); });
 }
@@ -250,7 +251,8 @@ void EndpointSet::drive(Entry& entry,
   for (LbEffect& want : wants) {
     if (const auto* acquire = std::get_if<AcquireSubchannel>(&want)) {
       Held& held = held_[acquire->address];
-      held.users.insert(&entry);
+      held.users.insert(std::ranges::upper_bound(held.users, entry.number, {}, &Entry::number),
+                        &entry);
       if (held.last.has_value()) known_already.push_back(*held.last);
       if (held.users.size() > 1) continue;
     } else if (const auto* release = std::get_if<ReleaseSubchannel>(&want)) {
@@ -271,8 +273,9 @@ void EndpointSet::drive(Entry& entry,
 bool EndpointSet::drop_user(const Address& address, Entry& entry) {
   const auto found = held_.find(address);
   SIGNALBOX_INVARIANT(found != held_.end(), "an endpoint releases what it holds");
-  found->second.users.erase(&entry);
-  if (!found->second.users.empty()) return false;
+  Users& users = found->second.users;
+  users.erase(std::ranges::remove(users, &entry).begin(), users.end());
+  if (!users.empty()) return false;
   held_.erase(found);
   return true;
 }

@@ -33,12 +33,12 @@
 #include <memory>
 #include <numeric>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/container/node_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 
@@ -214,14 +214,13 @@ class EndpointSet {
     bool fit = false;                // Whether `tallied` is added to fit_ too.
   };
 
-  // Orders the users of a shared address by when they became members.
-  struct Earlier {
-    bool operator()(const Entry* a, const Entry* b) const { return a->number < b->number; }
-  };
+  // The endpoints that share an address, in the order in which they became members. Usually it is
+  // one.
+  using Users = absl::InlinedVector<Entry*, 1>;
 
   // A held address: the endpoints that share it, and its subchannel's newest report.
   struct Held {
-    absl::btree_set<Entry*, Earlier> users;
+    Users users;
     std::optional<SubchannelStateChanged> last;
   };
 
@@ -264,10 +263,10 @@ class EndpointSet {
   Instant last_ready_{};
   std::uint64_t list_ = 0;     // The number of updates so far.
   std::uint64_t members_ = 0;  // The number of endpoints that have become members so far.
-  absl::flat_hash_map<std::string, std::unique_ptr<Entry>> entries_;
-  std::vector<Entry*> order_;  // In the configured order.
+  absl::flat_hash_map<Address, std::unique_ptr<Entry>> entries_;  // By key_of() the endpoint.
+  std::vector<Entry*> order_;                                     // In the configured order.
   absl::flat_hash_map<LocalityPtr, Span> spans_;
-  absl::flat_hash_map<Address, Held> held_;
+  absl::node_hash_map<Address, Held> held_;
   absl::flat_hash_map<Address, Entry*> by_first_;  // By first address; for kWhenAsked.
   std::array<std::size_t, 4> counts_{};            // Members that count (let_count()), by state.
   std::size_t unheard_ = 0;  // Members with a held address that has not reported.

@@ -2,6 +2,7 @@
 #include "lb/leaf/pick_first_core.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -47,7 +48,7 @@ PickFirst::PickFirst(WhenLost when_lost,
 void PickFirst::update(std::vector<Address> addresses, LbEffects& effects) {
   std::vector<Address> ordered = interleave_families(std::move(addresses));
   const bool is_first = std::holds_alternative<Fresh>(state_);
-  if (ordered == addresses_ && !is_first) return;
+  if (std::ranges::equal(ordered, addresses_) && !is_first) return;
   const std::vector<Known> before = held();
   set_addresses(std::move(ordered));
 
@@ -56,7 +57,7 @@ void PickFirst::update(std::vector<Address> addresses, LbEffects& effects) {
   if (selected != nullptr && position_of(selected->address).has_value()) return;
 
   Connecting next;
-  if (const auto* connecting = std::get_if<Connecting>(&state_)) {
+  if (const auto* connecting = pass()) {
     next.reported = connecting->reported;
   }
   connect(before, std::move(next), effects);
@@ -69,7 +70,7 @@ void PickFirst::exit_idle(LbEffects& effects) {
 void PickFirst::observe(const SubchannelStateChanged& event, LbEffects& effects) {
   SIGNALBOX_INVARIANT((event.state == ConnectivityState::kReady) == (event.connection != nullptr),
                       "a subchannel has a connection exactly in READY");
-  if (auto* connecting = std::get_if<Connecting>(&state_)) {
+  if (auto* connecting = pass()) {
     heard(*connecting, event, effects);
   } else if (auto* selected = std::get_if<Selected>(&state_)) {
     heard(*selected, event, effects);
@@ -79,7 +80,7 @@ void PickFirst::observe(const SubchannelStateChanged& event, LbEffects& effects)
 // Timers are never cancelled, so a timer that is out of date is ignored: the state is no longer
 // Connecting, the timer's generation is old, or `timed` is unset.
 void PickFirst::fire(const TimerId& timer, LbEffects& effects) {
-  auto* connecting = std::get_if<Connecting>(&state_);
+  auto* connecting = pass();
   if (connecting == nullptr || timer.generation != timers_) return;
   if (std::exchange(connecting->timed, std::nullopt)) take_turns(*connecting, effects);
 }
@@ -119,8 +120,8 @@ void PickFirst::connect(const std::vector<Known>& held, Connecting next, LbEffec
   for (const Known& known : held) {
     if (!position_of(known.address)) effects.push_back(ReleaseSubchannel{known.address});
   }
-  state_ = std::move(next);
-  take_turns(std::get<Connecting>(state_), effects);
+  take_turns(*state_.emplace<ConnectingPtr>(std::make_unique<Connecting>(std::move(next))),
+             effects);
 }
 
 void PickFirst::heard(Connecting& connecting,
@@ -256,6 +257,16 @@ void PickFirst::heard(Selected& selected, const SubchannelStateChanged& event, L
 
 // --- helpers without effects ---
 
+PickFirst::Connecting* PickFirst::pass() {
+  auto* const connecting = std::get_if<ConnectingPtr>(&state_);
+  return connecting == nullptr ? nullptr : connecting->get();
+}
+
+const PickFirst::Connecting* PickFirst::pass() const {
+  const auto* const connecting = std::get_if<ConnectingPtr>(&state_);
+  return connecting == nullptr ? nullptr : connecting->get();
+}
+
 absl::Status PickFirst::health_of(const SubchannelStateChanged& event) const {
   if (event.healthy || health_ == Health::kIgnored) return absl::OkStatus();
   return failure_at(event.address, event.status.ok() ? "unhealthy" : event.status.message());
@@ -263,7 +274,8 @@ absl::Status PickFirst::health_of(const SubchannelStateChanged& event) const {
 
 // Sets the addresses and their index. A single address, the usual case, needs no index.
 void PickFirst::set_addresses(std::vector<Address> addresses) {
-  addresses_ = std::move(addresses);
+  addresses_.assign(std::make_move_iterator(addresses.begin()),
+                    std::make_move_iterator(addresses.end()));
   positions_.clear();
   if (addresses_.size() < 2) return;
   for (std::size_t at = 0; at < addresses_.size(); ++at)
@@ -280,7 +292,7 @@ std::vector<PickFirst::Known> PickFirst::held() const {
   std::vector<Known> held;
   if (const auto* selected = std::get_if<Selected>(&state_)) {
     held.push_back(Known{selected->address, ConnectivityState::kReady});
-  } else if (const auto* connecting = std::get_if<Connecting>(&state_)) {
+  } else if (const auto* connecting = pass()) {
     for (std::size_t at = 0; at < addresses_.size(); ++at) {
       const Attempt& attempt = connecting->attempts[at];
       held.push_back(Known{addresses_[at],
@@ -298,9 +310,9 @@ ConnectivityState PickFirst::state() const {
   return std::visit(Overloaded{
                         [](const Fresh&) { return ConnectivityState::kConnecting; },
                         [](const Idle&) { return ConnectivityState::kIdle; },
-                        [](const Connecting& connecting) {
-                          return connecting.reported.ok() ? ConnectivityState::kConnecting
-                                                          : ConnectivityState::kTransientFailure;
+                        [](const ConnectingPtr& connecting) {
+                          return connecting->reported.ok() ? ConnectivityState::kConnecting
+                                                           : ConnectivityState::kTransientFailure;
                         },
                         [](const Selected& selected) {
                           return selected.health.ok() ? ConnectivityState::kReady
@@ -311,13 +323,13 @@ ConnectivityState PickFirst::state() const {
 }
 
 absl::Status PickFirst::status() const {
-  if (const auto* connecting = std::get_if<Connecting>(&state_)) return connecting->reported;
+  if (const auto* connecting = pass()) return connecting->reported;
   if (const auto* selected = std::get_if<Selected>(&state_)) return selected->health;
   return absl::OkStatus();
 }
 
 bool PickFirst::heard_all() const {
-  const auto* connecting = std::get_if<Connecting>(&state_);
+  const auto* connecting = pass();
   return connecting == nullptr || connecting->unheard == 0;
 }
 

@@ -37,11 +37,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <variant>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 
 #include "messages/lb_events.hpp"
@@ -128,6 +130,9 @@ class PickFirst {
     absl::Status reported;
   };
 
+  /// Never null. A PickFirst that is connected, as thousands may be, has no room for a pass.
+  using ConnectingPtr = std::unique_ptr<Connecting>;
+
   struct Selected {
     Address address;
     ConnectionPtr connection;
@@ -153,6 +158,9 @@ class PickFirst {
   void report_failure(Connecting& connecting, LbEffects& effects);
   absl::Status failure_of_all(const Connecting& connecting) const;
   void select(const SubchannelStateChanged& event, LbEffects& effects);
+  /// The state Connecting; null: the state is another.
+  Connecting* pass();
+  const Connecting* pass() const;
   absl::Status health_of(const SubchannelStateChanged& event) const;
   void set_addresses(std::vector<Address> addresses);
   std::optional<std::size_t> position_of(const Address& address) const;
@@ -162,10 +170,10 @@ class PickFirst {
   Health health_;
   Duration attempt_delay_;
   std::uint64_t timers_;  ///< Generation of the timer started last.
-  std::vector<Address> addresses_;
+  absl::InlinedVector<Address, 1> addresses_;
   /// Each address's index in addresses_; empty if addresses_ has fewer than two.
   absl::flat_hash_map<Address, std::size_t> positions_;
-  std::variant<Fresh, Idle, Connecting, Selected> state_;
+  std::variant<Fresh, Idle, ConnectingPtr, Selected> state_;
 };
 
 }  // namespace signalbox::lb

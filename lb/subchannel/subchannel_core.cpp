@@ -23,7 +23,7 @@ const char kSharedTimer[] = "streams";
 SubchannelCore::SubchannelCore(SubchannelOptions options)
     : options_(std::move(options)),
       max_connections_(
-          std::clamp(options_.settings.max_connections, 1U, options_.most_connections)) {}
+          std::clamp(options_.settings->max_connections, 1U, options_.most_connections)) {}
 
 SubchannelEffects SubchannelCore::step(const SubchannelEvent& event, Instant now) {
   SubchannelEffects effects;
@@ -50,7 +50,7 @@ void SubchannelCore::on(const Connected& event, Instant /*now*/, SubchannelEffec
   open_.push_back({event.attempt, event.connection, connecting->is_alone});
   attempting_ = Idle{};
   if (has_lanes_) offer(open_.back(), effects);
-  effects.push_back(Observe{ConnectionAttempted{options_.settings.cluster, true}});
+  effects.push_back(Observe{ConnectionAttempted{options_.settings->cluster, true}});
   follow(effects);
 }
 
@@ -62,7 +62,7 @@ void SubchannelCore::on(const ConnectFailed& event, Instant now, SubchannelEffec
   attempting_ = Backoff{
       timer,
       event.status.ok() ? absl::UnavailableError("connection attempt failed") : event.status};
-  effects.push_back(Observe{ConnectionAttempted{options_.settings.cluster, false}});
+  effects.push_back(Observe{ConnectionAttempted{options_.settings->cluster, false}});
   effects.push_back(StartTimer{timer, rest});
   follow(effects);
 }
@@ -76,7 +76,7 @@ void SubchannelCore::on(const ConnectionClosed& event,
   if (has_lanes_) effects.push_back(WithdrawStreams{event.attempt});
   effects.push_back(DropConnection{event.attempt});
   effects.push_back(Observe{
-      ConnectionLost{options_.settings.cluster, disconnect_reason(event.status.message())}});
+      ConnectionLost{options_.settings->cluster, disconnect_reason(event.status.message())}});
   follow(effects);
 }
 
@@ -107,7 +107,7 @@ void SubchannelCore::on(const TimerFired& event, Instant /*now*/, SubchannelEffe
 void SubchannelCore::connect(bool may_hurry, Instant now, SubchannelEffects& effects) {
   const bool is_alone = max_connections_ > 1;
   attempting_ = Connecting{now + next_backoff(may_hurry), is_alone};
-  effects.push_back(OpenConnection{++attempt_, options_.settings.connect_timeout, is_alone});
+  effects.push_back(OpenConnection{++attempt_, options_.settings->connect_timeout, is_alone});
   follow(effects);
 }
 

@@ -51,7 +51,8 @@
 #include <cstdint>
 #include <utility>
 #include <variant>
-#include <vector>
+
+#include "absl/container/inlined_vector.h"
 
 #include "messages/back_off.hpp"
 #include "messages/subchannel_events.hpp"
@@ -60,7 +61,7 @@ namespace signalbox::lb {
 
 struct SubchannelOptions {
   Address address;
-  SubchannelSettings settings;
+  SubchannelSettingsPtr settings = nullptr;  ///< Must be set before a core is made.
   BackoffOptions backoff;
   /// The first back-off of an address that was READY before (B5). With backoff.initial or more,
   /// such an address is treated like any other.
@@ -82,6 +83,8 @@ class SubchannelCore {
 
   /// The state in the newest NotifyState; IDLE before the first.
   ConnectivityState state() const;
+
+  const SubchannelOptions& options() const { return options_; }
 
   /// The number of established connections.
   std::size_t connections() const { return open_.size(); }
@@ -137,9 +140,9 @@ class SubchannelCore {
   bool has_been_ready_ = false;
   Ticks backoff_{};  ///< The newest back-off, without jitter; 0 after a successful connection.
   std::variant<Idle, Connecting, Backoff> attempting_;
-  std::vector<Open> open_;   ///< The connections, the oldest first.
-  bool has_lanes_ = false;   ///< Streams are offered (B7).
-  bool asks_again_ = false;  ///< The timer of B9 runs.
+  absl::InlinedVector<Open, 1> open_;  ///< The connections, the oldest first.
+  bool has_lanes_ = false;             ///< Streams are offered (B7).
+  bool asks_again_ = false;            ///< The timer of B9 runs.
   // The newest NotifyState.
   ConnectivityState reported_ = ConnectivityState::kIdle;
   const Connection* reported_connection_ = nullptr;

@@ -183,15 +183,16 @@ void SubchannelMapCore::on(const MapGenerationStarted& event, SubchannelMapEffec
   started_ = event.generation;
   // Only new subchannels get the new settings. Existing ones keep theirs, except for TLS, the
   // number of connections, and health checks (I7, I10 and I12 of subchannel_map_core.hpp).
-  const SubchannelSettings before = std::exchange(settings_, event.settings);
+  const SubchannelSettingsPtr before =
+      std::exchange(settings_, std::make_shared<const SubchannelSettings>(event.settings));
   record_priorities(event.endpoints);
-  if (!same_tls(before.tls, settings_.tls)) {
+  if (!same_tls(before->tls, settings_->tls)) {
     replace_all(effects);
-  } else if (before.max_connections != settings_.max_connections) {
+  } else if (before->max_connections != settings_->max_connections) {
     for (const Address& address : addresses())
-      effects.push_back(LimitConnections{address, settings_.max_connections});
+      effects.push_back(LimitConnections{address, settings_->max_connections});
   }
-  probe_anew(before, effects);
+  probe_anew(*before, effects);
 }
 
 void SubchannelMapCore::on(const MapGenerationApplied& event, SubchannelMapEffects& effects) {
@@ -305,7 +306,7 @@ void SubchannelMapCore::on(const SweepAsked& /*event*/, SubchannelMapEffects& ef
     if (is_in_use(host))
       next_due = std::min(next_due, later(host.mark->last_used(), keeper_->idle_timeout));
   }
-  effects.push_back(Observe{SessionsSwept{settings_.cluster, released}});
+  effects.push_back(Observe{SessionsSwept{settings_->cluster, released}});
   effects.push_back(FinishSweep{next_due});
 }
 
@@ -421,8 +422,9 @@ void SubchannelMapCore::release_orphans(Party& party) {
 void SubchannelMapCore::unhold(const Address& address, const Party& party) {
   const auto found = entries_.find(address);
   SIGNALBOX_INVARIANT(found != entries_.end(), "I1: what is held has an entry");
-  std::erase(found->second.holds, &party);
-  if (found->second.holds.empty()) unheld_.push_back(address);
+  auto& holds = found->second.holds;
+  holds.erase(std::ranges::remove(holds, &party).begin(), holds.end());
+  if (holds.empty()) unheld_.push_back(address);
 }
 
 // Forgets holders that ended before the last applied generation: no event of theirs can still
@@ -492,7 +494,7 @@ void SubchannelMapCore::replace_all(SubchannelMapEffects& effects) {
 void SubchannelMapCore::begin_probes(const Address& address,
                                      Entry& entry,
                                      SubchannelMapEffects& effects) const {
-  auto probes = probes_of(settings_, address);
+  auto probes = probes_of(*settings_, address);
   entry.is_probed = probes.has_value();
   if (probes.has_value()) effects.push_back(*std::move(probes));
 }
@@ -501,13 +503,13 @@ void SubchannelMapCore::begin_probes(const Address& address,
 // new settings have different probes (I10 of subchannel_map_core.hpp).
 void SubchannelMapCore::probe_anew(const SubchannelSettings& before,
                                    SubchannelMapEffects& effects) {
-  const bool is_as_before = same_checks(before.health_checks, settings_.health_checks) &&
-                            same_exceptions(before.probe_exceptions, settings_.probe_exceptions) &&
-                            same_tls(before.tls, settings_.tls);
+  const bool is_as_before = same_checks(before.health_checks, settings_->health_checks) &&
+                            same_exceptions(before.probe_exceptions, settings_->probe_exceptions) &&
+                            same_tls(before.tls, settings_->tls);
   if (is_as_before) return;
   for (const Address& address : addresses()) {
     Entry& entry = entries_.at(address);
-    if (same_probes(probes_of(before, address), probes_of(settings_, address))) continue;
+    if (same_probes(probes_of(before, address), probes_of(*settings_, address))) continue;
     const bool was_probed = entry.is_probed;
     begin_probes(address, entry, effects);
     if (entry.is_probed || !was_probed) continue;
@@ -659,16 +661,16 @@ void SubchannelMapCore::observe_counts(SubchannelMapEffects& effects) {
   const std::int64_t held = held_for_sessions();
   if (held != held_observed_) {
     effects.push_back(
-        Observe{SessionsHeld{settings_.cluster, held, std::exchange(held_observed_, held)}});
+        Observe{SessionsHeld{settings_->cluster, held, std::exchange(held_observed_, held)}});
   }
   if (changed_.added != 0 || changed_.removed != 0) {
-    changed_.cluster = settings_.cluster;
+    changed_.cluster = settings_->cluster;
     effects.push_back(Observe{std::exchange(changed_, {})});
   }
   // If the configuration has no endpoints, zeros are observed, so that metrics show the cluster.
   const bool is_empty = endpoints_ != nullptr && priorities_.empty() && entries_.empty();
   if (is_empty && observed_.empty()) {
-    effects.push_back(Observe{EndpointsCounted{settings_.cluster, {}, {}}});
+    effects.push_back(Observe{EndpointsCounted{settings_->cluster, {}, {}}});
     observed_[kNoPriority] = {};
   }
   for (const auto& [priority, counts] : counts_of_) {
@@ -676,7 +678,7 @@ void SubchannelMapCore::observe_counts(SubchannelMapEffects& effects) {
     if (known != observed_.end() && known->second == counts) continue;
     EndpointCounts& before = observed_[priority];
     effects.push_back(Observe{EndpointsCounted{
-        settings_.cluster,
+        settings_->cluster,
         counts,
         std::exchange(before, counts),
         priority == kNoPriority ? std::nullopt : std::optional<std::uint32_t>(priority)}});
@@ -710,7 +712,7 @@ void SubchannelMapCore::check_invariants() const {
     ++counts[index(entry.counted)];
     ++counts_of[entry.priority][index(entry.counted)];
     SIGNALBOX_INVARIANT(entry.priority == priority_of(address), "I11: the first priority");
-    SIGNALBOX_INVARIANT(entry.is_probed == probes_of(settings_, address).has_value() &&
+    SIGNALBOX_INVARIANT(entry.is_probed == probes_of(*settings_, address).has_value() &&
                             (entry.is_probed || entry.probed.ok()),
                         "I10: which addresses are probed, and with which result");
   }

@@ -79,6 +79,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/container/node_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -139,7 +141,8 @@ class SubchannelMapCore {
 
   struct Entry {
     SubchannelStateChanged raw;  ///< The last report of the subchannel.
-    std::vector<Party*> holds;   ///< The holders, in the order of their paths.
+    /// The holders, in the order of their paths.
+    absl::InlinedVector<Party*, 1> holds;
     /// The generation for which the entry lingers (I3). At the end of a step it is set exactly if
     /// no policy holds the address.
     std::optional<Generation> lingers_in;
@@ -151,7 +154,7 @@ class SubchannelMapCore {
     absl::Status probed;  ///< The result of the probes (I10); OK while there is none.
   };
 
-  using Entries = absl::flat_hash_map<Address, Entry>;
+  using Entries = absl::node_hash_map<Address, Entry>;
 
   /// The holder that keeps connections for sessions (I9).
   struct Keeper {
@@ -216,7 +219,8 @@ class SubchannelMapCore {
   void check_keeper() const;
 
   Instant now_{};  ///< The time of the step.
-  SubchannelSettings settings_;
+  /// Never null. Subchannels share it with the map.
+  SubchannelSettingsPtr settings_ = std::make_shared<const SubchannelSettings>();
   Generation started_ = 0;
   Generation applied_ = 0;
   Entries entries_;

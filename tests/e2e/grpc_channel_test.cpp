@@ -307,7 +307,7 @@ TEST_CASE("grpc_channel: a call that someone makes on the connection itself is n
   const auto& connected = static_cast<const actors::GrpcConnection&>(*connection);
   const auto stub = Echo::NewStub(connected.channel());
   grpc::ClientContext context;
-  context.set_authority(connected.authority());
+  context.set_authority(std::string(connected.authority()));
   EchoReply reply;
   CHECK(stub->Unary(&context, {}, &reply).ok());
   CHECK(world.stats->started() == 0);

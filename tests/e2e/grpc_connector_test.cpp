@@ -34,7 +34,7 @@ const GrpcConnection& grpc_connection(const ConnectionPtr& connection) {
 grpc::Status echo(const ConnectionPtr& connection) {
   const auto stub = test::Echo::NewStub(grpc_connection(connection).channel());
   grpc::ClientContext context;
-  context.set_authority(grpc_connection(connection).authority());
+  context.set_authority(std::string(grpc_connection(connection).authority()));
   context.set_deadline(std::chrono::system_clock::now() + 5s);
   test::EchoRequest request;
   test::EchoReply reply;

@@ -105,7 +105,7 @@ std::string failed_to(const std::string& address, const std::string& why) {
 
 grpc::Status call(const ConnectionPtr& connection, grpc::ClientContext& context) {
   const auto stub = Echo::NewStub(grpc_connection(connection).channel());
-  context.set_authority(grpc_connection(connection).authority());
+  context.set_authority(std::string(grpc_connection(connection).authority()));
   context.set_deadline(std::chrono::system_clock::now() + 10s);
   EchoRequest request;
   request.set_text("one");

@@ -79,7 +79,9 @@ bool has(const SubchannelEffects& effects) {
 SubchannelCore subchannel(std::uint32_t max_connections, std::uint32_t most = 10) {
   lb::SubchannelOptions options;
   options.address = kAddress;
-  options.settings.max_connections = max_connections;
+  SubchannelSettings settings;
+  settings.max_connections = max_connections;
+  options.settings = std::make_shared<const SubchannelSettings>(settings);
   options.most_connections = most;
   options.backoff.jitter = 0;
   return SubchannelCore(options);

@@ -437,7 +437,7 @@ void TreeHarness::tell_map(Node* owner, const SubchannelMapEvent& event) {
 void TreeHarness::run_map(Node& owner, const SubchannelMapEffect& effect) {
   std::visit(Overloaded{
                  [&](const SpawnSubchannel& it) {
-                   owner.subchannels[it.address] = {kIdle, it.settings.connect_timeout};
+                   owner.subchannels[it.address] = {kIdle, it.settings->connect_timeout};
                  },
                  [&](const StopSubchannel& it) {
                    owner.subchannels.erase(it.address);

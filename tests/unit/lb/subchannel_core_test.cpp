@@ -28,7 +28,8 @@ constexpr auto kFailed = ConnectivityState::kTransientFailure;
 SubchannelOptions options(std::uint64_t seed = 1) {
   SubchannelOptions options;
   options.address = Address{"10.0.0.1:80"};
-  options.settings = {ClusterName{"orders"}, seconds(7)};
+  options.settings = std::make_shared<const SubchannelSettings>(
+      SubchannelSettings{ClusterName{"orders"}, seconds(7)});
   options.seed = seed;
   return options;
 }

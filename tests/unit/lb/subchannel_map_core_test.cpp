@@ -128,7 +128,7 @@ class MapHarness {
   void record(const SubchannelMapEffect& effect) {
     if (const auto* spawn = std::get_if<SpawnSubchannel>(&effect)) {
       CHECK(living.insert(spawn->address.str()).second);
-      last_settings = spawn->settings;
+      last_settings = *spawn->settings;
       ++spawned;
     }
     if (const auto* stopped = std::get_if<StopSubchannel>(&effect))
