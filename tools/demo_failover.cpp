@@ -108,7 +108,7 @@ class PinnedBackend {
   std::string name_;
 };
 
-struct Act {
+struct FailoverAct {
   double at = 0;     // When it begins, as a share of the script's time.
   std::string what;  // The announcement; empty: run() announces.
   std::function<absl::Status(const Narrator&)> run;
@@ -116,7 +116,7 @@ struct Act {
   std::function<bool()> may_begin = {};
 };
 
-std::vector<Act> make_script(DemoStage& stage, PinnedBackend& pinned) {
+std::vector<FailoverAct> make_script(DemoStage& stage, PinnedBackend& pinned) {
   const auto& leaves = stage.leaves();
   return {{0.15, "SIGKILL to " + leaves[0], [&](auto&) { return kill(stage, 0); }},
           {0.35, "SIGKILL to " + leaves[1], [&](auto&) { return kill(stage, 1); }},
@@ -164,7 +164,7 @@ int play_failover(const DemoOptions& options, DemoStage& stage) {
     return live_line_of(stage, since_start, interval);
   });
   PinnedBackend pinned(stage);
-  for (const Act& act : make_script(stage, pinned)) {
+  for (const FailoverAct& act : make_script(stage, pinned)) {
     const auto offset = std::chrono::duration<double>(act.at * options.seconds);
     const auto due = narrator.start() + std::chrono::round<std::chrono::milliseconds>(offset);
     if (const auto signal = narrator.wait_until(due)) return end_early(*signal);

@@ -15,9 +15,9 @@ namespace {
 
 // A fault is reported only after this time, because a file that is written in place is incomplete
 // for a moment.
-constexpr std::chrono::milliseconds kSettling(200);
+constexpr std::chrono::milliseconds kKeySettling(200);
 constexpr std::chrono::milliseconds kRetry(1000);
-constexpr SocketLoop::Id kFile = 1;
+constexpr SocketLoop::Id kKeyFile = 1;
 
 absl::Status of_keys(const absl::Status& why) {
   return {why.code(), absl::StrCat("seal keys: ", why.message())};
@@ -94,9 +94,9 @@ void SealKeyFile::is_due(SocketLoop::Id /*file*/) {
 
 // Listens to the file again, because read_change() may have replaced the descriptor.
 void SealKeyFile::follow() {
-  loop_->listen_for(kFile, file_.descriptor(), EPOLLIN);
+  loop_->listen_for(kKeyFile, file_.descriptor(), EPOLLIN);
   const Instant idle = file_.is_watched() ? Instant::max() : SocketLoop::now() + kRetry;
-  loop_->set_due(kFile, trouble_.empty() ? idle : settled_at_);
+  loop_->set_due(kKeyFile, trouble_.empty() ? idle : settled_at_);
 }
 
 void SealKeyFile::complain_when_due() {
@@ -112,7 +112,7 @@ void SealKeyFile::take_change() {
   if (is_same && is_forbidden_) return;  // The fault is known already.
   if (!keys.ok()) {
     trouble_ = absl::StrCat(keys.status().message(), "; the last good keys stay in use");
-    settled_at_ = SocketLoop::now() + kSettling;
+    settled_at_ = SocketLoop::now() + kKeySettling;
     return;
   }
   trouble_.clear();

@@ -46,14 +46,14 @@ function(signalbox_use_precompiled target name)
 endfunction()
 
 # signalbox_join_sources(TARGET [TEST]): the compiler reads several sources of the target together,
-# because most of them use the same headers and templates. In a release build these are ten sources,
+# because most of them use the same headers and templates. In a release build these are 20 sources,
 # and in other builds and in tests five: a changed source compiles the others of its batch again.
 # For clang-tidy, tests/tidy/commands.py finds the sources of a batch.
 function(signalbox_join_sources target)
   if(SIGNALBOX_FAST_BUILD AND SIGNALBOX_JOIN_SOURCES)
     set(batch 5)
     if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT ARGN STREQUAL "TEST")
-      set(batch 10)
+      set(batch 20)
     endif()
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
     # CMake generates a source that includes the .cpp files. GCC treats each as a header, and would

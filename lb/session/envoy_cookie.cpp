@@ -15,12 +15,12 @@ constexpr std::uint32_t kExpires = 2;
 constexpr std::uint32_t kCluster = 3;
 
 // Wire types.
-constexpr unsigned kVarint = 0;
-constexpr unsigned kEightBytes = 1;
-constexpr unsigned kLengthDelimited = 2;
-constexpr unsigned kBeginGroup = 3;
-constexpr unsigned kEndGroup = 4;
-constexpr unsigned kFourBytes = 5;
+constexpr unsigned kNumberType = 0;
+constexpr unsigned kEightBytesType = 1;
+constexpr unsigned kBytesType = 2;
+constexpr unsigned kBeginGroupType = 3;
+constexpr unsigned kEndGroupType = 4;
+constexpr unsigned kFourBytesType = 5;
 
 constexpr unsigned kTypeBits = 3;
 constexpr unsigned kVarintBits = 7;  // In each byte; the eighth bit says that another byte follows.
@@ -65,15 +65,15 @@ class Bytes {
   /// value is malformed, or the type is unknown.
   std::optional<absl::string_view> take_value(unsigned type) {
     switch (type) {
-      case kVarint:
+      case kNumberType:
         return take_varint(kLongestVarint) ? std::optional(absl::string_view()) : std::nullopt;
-      case kEightBytes:
+      case kEightBytesType:
         return take(8);
-      case kLengthDelimited: {
+      case kBytesType: {
         const auto size = take_varint(kLongestSize);
         return size ? take(*size) : std::nullopt;
       }
-      case kFourBytes:
+      case kFourBytesType:
         return take(4);
       default:
         return std::nullopt;
@@ -121,16 +121,17 @@ std::optional<EnvoyCookie> read_envoy_cookie(absl::string_view text) {
     const std::uint32_t number = tag >> kTypeBits;
     const unsigned type = tag & ((1U << kTypeBits) - 1);
     if (number == 0) return std::nullopt;
-    if (type == kBeginGroup || type == kEndGroup) {
+    if (type == kBeginGroupType || type == kEndGroupType) {
       cookie.is_plain = false;
-      if (!(type == kBeginGroup ? groups.begin(number) : groups.end(number))) return std::nullopt;
+      if (!(type == kBeginGroupType ? groups.begin(number) : groups.end(number)))
+        return std::nullopt;
       continue;
     }
     const auto value = bytes.take_value(type);
     if (!value) return std::nullopt;
     if (!groups.is_outside()) continue;
     const bool is_ours =
-        number <= kCluster && type == (number == kExpires ? kVarint : kLengthDelimited);
+        number <= kCluster && type == (number == kExpires ? kNumberType : kBytesType);
     if (!is_ours || is_known[number]) cookie.is_plain = false;
     if (!is_ours) continue;
     is_known[number] = true;

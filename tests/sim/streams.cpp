@@ -33,7 +33,7 @@ using std::chrono::seconds;
 constexpr Duration kTurmoil = seconds(40);
 // A stream may be free for this long while a call waits for one.
 constexpr Duration kPatience = seconds(1);
-const char kCluster[] = "c1";  // It has no health checks and no load reports.
+const char kOnlyCluster[] = "c1";  // It has no health checks and no load reports.
 
 // The faults of a seed: each of these in half of the seeds.
 testing::Menu menu_of(std::uint64_t seed) {
@@ -131,11 +131,11 @@ class StreamsWorld final : public actors::PublicationListener {
     TargetModel target;
     target.listener = "orders";
     target.route_name = "routes";
-    target.routes.push_back({"", {{kCluster, 1}}});
+    target.routes.push_back({"", {{kOnlyCluster, 1}}});
     auto& server = *setting_.control_plane;
     server.set(ResourceType::kListener, target.listener, listener_bytes(target));
     server.set(ResourceType::kRouteConfig, target.route_name, route_bytes(target));
-    server.set(ResourceType::kEndpoints, kCluster, endpoints_bytes(kCluster, cluster_));
+    server.set(ResourceType::kEndpoints, kOnlyCluster, endpoints_bytes(kOnlyCluster, cluster_));
     serve();
     auto port = std::make_shared<actors::ChannelPort>();
     port->target = "xds:///orders";
@@ -183,7 +183,7 @@ class StreamsWorld final : public actors::PublicationListener {
     setting_.trace.note(
         setting_.clock.now(), "world", "connections to a host", cluster_.max_connections);
     setting_.control_plane->set(
-        ResourceType::kCluster, kCluster, cluster_bytes(kCluster, cluster_));
+        ResourceType::kCluster, kOnlyCluster, cluster_bytes(kOnlyCluster, cluster_));
   }
 
   void change_soon() {
@@ -228,7 +228,7 @@ class StreamsWorld final : public actors::PublicationListener {
       if (is_calm_) return;
       FakeChance& chance = setting_.chance;
       if (setting_.faults.fires(Fault::kConnectionReset))
-        setting_.connector->reset(address_of(kCluster, static_cast<int>(chance.below(2))));
+        setting_.connector->reset(address_of(kOnlyCluster, static_cast<int>(chance.below(2))));
       if (setting_.faults.fires(Fault::kActorKilled)) {
         static const std::vector<std::string> kinds = {
             "subchannel", "subchannel", "subchannel_map", "policy"};
@@ -352,7 +352,7 @@ class StreamsWorld final : public actors::PublicationListener {
   void check() {
     const Instant now = setting_.clock.now();
     for (int number = 0; number < 2; ++number) {
-      const Address host = address_of(kCluster, number);
+      const Address host = address_of(kOnlyCluster, number);
       std::optional<Instant>& since = missed_since_[number];
       const bool is_missed = has_waiting_call(host) && has_free_stream(host);
       if (!is_missed) since.reset();

@@ -27,7 +27,7 @@ namespace {
 
 using AssignmentProto = envoy::config::endpoint::v3::ClusterLoadAssignment;
 using EndpointProto = envoy::config::endpoint::v3::LbEndpoint;
-using LocalityProto = envoy::config::endpoint::v3::LocalityLbEndpoints;
+using LocalityEndpointsProto = envoy::config::endpoint::v3::LocalityLbEndpoints;
 using PriorityMap = std::map<std::uint32_t, Priority>;
 
 constexpr std::uint64_t kMaxWeightSum = std::numeric_limits<std::uint32_t>::max();
@@ -74,11 +74,11 @@ std::shared_ptr<Locality> begin_locality(const LocalityTerms& terms) {
 /// A locality with unfit endpoints: those that do not belong to Priority::localities. They are read
 /// after all other endpoints.
 struct Unfit {
-  const LocalityProto* proto = nullptr;
+  const LocalityEndpointsProto* proto = nullptr;
   LocalityTerms terms;
 };
 
-void parse_locality(const LocalityProto& proto,
+void parse_locality(const LocalityEndpointsProto& proto,
                     PriorityMap& priorities,
                     std::vector<Unfit>& unfit,
                     EndpointsSoFar& so_far,
@@ -241,7 +241,7 @@ void parse_overprovisioning(const AssignmentProto::Policy& proto,
 
 std::size_t count_endpoints(const AssignmentProto& proto) {
   std::size_t endpoints = 0;
-  for (const LocalityProto& locality : proto.endpoints()) {
+  for (const LocalityEndpointsProto& locality : proto.endpoints()) {
     endpoints += static_cast<std::size_t>(locality.lb_endpoints_size());
   }
   return endpoints;

@@ -24,7 +24,7 @@ namespace signalbox::xds {
 namespace {
 
 namespace policies = envoy::extensions::load_balancing_policies;
-using envoy::config::cluster::v3::Cluster;
+using ClusterProto = envoy::config::cluster::v3::Cluster;
 using envoy::config::cluster::v3::LoadBalancingPolicy;
 
 LbConfigPtr parse_list(const LoadBalancingPolicy& proto, std::size_t depth, const Field& field);
@@ -199,23 +199,23 @@ LbConfigPtr under_localities(WrrLocalityConfig localities, LbConfigPtr policy) {
 
 // The older field lb_policy has one value and no fallback, so an unsupported value is an error
 // (A27).
-LbConfigPtr parse_enum(const Cluster& proto, const Field& top) {
+LbConfigPtr parse_enum(const ClusterProto& proto, const Field& top) {
   std::vector<absl::string_view> supported = {"ROUND_ROBIN"};
   const WrrLocalityConfig localities =
       parse_localities(proto.common_lb_config(), top.at("common_lb_config"));
-  if (proto.lb_policy() == Cluster::ROUND_ROBIN) {
+  if (proto.lb_policy() == ClusterProto::ROUND_ROBIN) {
     return under_localities(
         localities,
         parse_round_robin(proto.round_robin_lb_config(), top.at("round_robin_lb_config")));
   }
   if (runtime_has(RingHashConfig::kName, top)) {
     supported.emplace_back("RING_HASH");
-    if (proto.lb_policy() == Cluster::RING_HASH)
+    if (proto.lb_policy() == ClusterProto::RING_HASH)
       return parse_ring_hash(proto.ring_hash_lb_config(), top.at("ring_hash_lb_config"));
   }
   if (runtime_has(LeastRequestConfig::kName, top)) {
     supported.emplace_back("LEAST_REQUEST");
-    if (proto.lb_policy() == Cluster::LEAST_REQUEST) {
+    if (proto.lb_policy() == ClusterProto::LEAST_REQUEST) {
       return under_localities(
           localities,
           parse_least_request(proto.least_request_lb_config(), top.at("least_request_lb_config")));
@@ -223,19 +223,20 @@ LbConfigPtr parse_enum(const Cluster& proto, const Field& top) {
   }
   if (runtime_has(RandomConfig::kName, top)) {
     supported.emplace_back("RANDOM");
-    if (proto.lb_policy() == Cluster::RANDOM)
+    if (proto.lb_policy() == ClusterProto::RANDOM)
       return under_localities(localities, make_lb_config(RandomConfig{}));
   }
   if (runtime_has(MaglevConfig::kName, top)) {
     supported.emplace_back("MAGLEV");
-    if (proto.lb_policy() == Cluster::MAGLEV)
+    if (proto.lb_policy() == ClusterProto::MAGLEV)
       return parse_maglev(proto.maglev_lb_config(), top.at("maglev_lb_config"));
   }
   top.at("lb_policy")
-      .add(absl::StrCat("must be ",
-                        absl::StrJoin(supported, " or "),
-                        " where load_balancing_policy is not set, found ",
-                        enum_text(proto.lb_policy(), Cluster::LbPolicy_Name(proto.lb_policy()))));
+      .add(absl::StrCat(
+          "must be ",
+          absl::StrJoin(supported, " or "),
+          " where load_balancing_policy is not set, found ",
+          enum_text(proto.lb_policy(), ClusterProto::LbPolicy_Name(proto.lb_policy()))));
   return nullptr;
 }
 
@@ -248,7 +249,7 @@ NameSet lb_policy_names() {
   return names;
 }
 
-LbConfigPtr parse_lb_policy(const Cluster& proto, const Field& top) {
+LbConfigPtr parse_lb_policy(const ClusterProto& proto, const Field& top) {
   if (proto.has_load_balancing_policy())
     return parse_list(proto.load_balancing_policy(), 0, top.at("load_balancing_policy"));
   return parse_enum(proto, top);
