@@ -27,8 +27,6 @@ namespace {
 
 using Resources = std::vector<xds::ResourceBytes>;
 
-constexpr auto kSettling = std::chrono::milliseconds(200);
-
 // One stream. Its StreamHandle and the loop's thread share it. Callbacks run under the mutex, so
 // none runs after forget().
 class FileStream {
@@ -251,7 +249,7 @@ void FileServer::take_change() {
 void FileServer::refuse(FileTrouble kind, const absl::Status& why) {
   trouble_ = Trouble{absl::IsResourceExhausted(why) ? FileTrouble::kBeyondLimit : kind,
                      absl::StrCat(why.message(), "; the last good one is still served"),
-                     SocketLoop::now() + kSettling};
+                     SocketLoop::now() + kFileSettling};
 }
 
 void FileServer::complain_when_due() {

@@ -13,9 +13,6 @@
 namespace signalbox::actors {
 namespace {
 
-// A fault is reported only after this time, because a file that is written in place is incomplete
-// for a moment.
-constexpr std::chrono::milliseconds kKeySettling(200);
 constexpr std::chrono::milliseconds kRetry(1000);
 constexpr SocketLoop::Id kKeyFile = 1;
 
@@ -112,7 +109,7 @@ void SealKeyFile::take_change() {
   if (is_same && is_forbidden_) return;  // The fault is known already.
   if (!keys.ok()) {
     trouble_ = absl::StrCat(keys.status().message(), "; the last good keys stay in use");
-    settled_at_ = SocketLoop::now() + kKeySettling;
+    settled_at_ = SocketLoop::now() + kFileSettling;
     return;
   }
   trouble_.clear();

@@ -14,6 +14,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <set>
@@ -31,6 +32,10 @@ namespace signalbox::actors {
 /// forbidden, RESOURCE_EXHAUSTED if the file is longer than `max_bytes`, else NOT_FOUND.
 absl::StatusOr<std::string> read_file(const std::string& path,
                                       std::size_t max_bytes = xds::kMaxFileBytes);
+
+/// A fault of a new text is reported only after this time, because a file that is written in place
+/// is incomplete for a moment.
+inline constexpr std::chrono::milliseconds kFileSettling(200);
 
 class WatchedFile {
  public:

@@ -13,12 +13,6 @@
 namespace signalbox::lb {
 namespace {
 
-// protobuf's wire types.
-constexpr std::uint64_t kVarint = 0;
-constexpr std::uint64_t kFixed64 = 1;
-constexpr std::uint64_t kLengthDelimited = 2;
-constexpr std::uint64_t kFixed32 = 5;
-
 // The fields of xds.data.orca.v3.OrcaLoadReport.
 constexpr std::uint64_t kCpuUtilization = 1;
 constexpr std::uint64_t kMemUtilization = 2;
@@ -58,16 +52,16 @@ class Items {
     if (rest_.empty() || !read_varint(tag)) return std::nullopt;
     Item item{tag >> 3U, tag & 7U};
     std::uint64_t size = 0;
-    const bool is_read = item.type == kVarint            ? read_varint(item.bits)
-                         : item.type == kFixed64         ? read_fixed(8, item.bits)
-                         : item.type == kFixed32         ? read_fixed(4, item.bits)
-                         : item.type == kLengthDelimited ? read_varint(size)
-                                                         : false;
+    const bool is_read = item.type == wire_type::kVarint            ? read_varint(item.bits)
+                         : item.type == wire_type::kFixed64         ? read_fixed(8, item.bits)
+                         : item.type == wire_type::kFixed32         ? read_fixed(4, item.bits)
+                         : item.type == wire_type::kLengthDelimited ? read_varint(size)
+                                                                    : false;
     if (!is_read || size > rest_.size() || item.field == 0) {
       is_whole_ = false;
       return std::nullopt;
     }
-    if (item.type == kLengthDelimited) {
+    if (item.type == wire_type::kLengthDelimited) {
       item.content = rest_.substr(0, size);
       rest_.remove_prefix(size);
     }
@@ -155,9 +149,9 @@ bool ReceivedLoadReport::read(absl::string_view bytes) {
   while (const auto item = items.next()) {
     const auto map = map_of(item->field);
     const bool is_known = item->field >= kCpuUtilization && item->field <= kApplicationUtilization;
-    const std::uint64_t wanted = map.has_value()       ? kLengthDelimited
-                                 : item->field == kRps ? kVarint
-                                                       : kFixed64;
+    const std::uint64_t wanted = map.has_value()       ? wire_type::kLengthDelimited
+                                 : item->field == kRps ? wire_type::kVarint
+                                                       : wire_type::kFixed64;
     if (!is_known) continue;
     if (item->type != wanted) {
       ignores_some_ = true;
@@ -204,9 +198,9 @@ bool ReceivedLoadReport::take_entry(LoadMetric::Map map, absl::string_view entry
   bool has_wrong_type = false;
   Items items(entry);
   while (const auto item = items.next()) {
-    if (item->field == kKey && item->type == kLengthDelimited) {
+    if (item->field == kKey && item->type == wire_type::kLengthDelimited) {
       metric.name = item->content;
-    } else if (item->field == kValue && item->type == kFixed64) {
+    } else if (item->field == kValue && item->type == wire_type::kFixed64) {
       metric.value = to_double(item->bits);
     } else if (item->field == kKey || item->field == kValue) {
       has_wrong_type = true;

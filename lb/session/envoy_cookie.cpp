@@ -14,14 +14,6 @@ constexpr std::uint32_t kAddress = 1;
 constexpr std::uint32_t kExpires = 2;
 constexpr std::uint32_t kCluster = 3;
 
-// Wire types.
-constexpr unsigned kNumberType = 0;
-constexpr unsigned kEightBytesType = 1;
-constexpr unsigned kBytesType = 2;
-constexpr unsigned kBeginGroupType = 3;
-constexpr unsigned kEndGroupType = 4;
-constexpr unsigned kFourBytesType = 5;
-
 constexpr unsigned kTypeBits = 3;
 constexpr unsigned kVarintBits = 7;  // In each byte; the eighth bit says that another byte follows.
 constexpr unsigned char kMoreFollows = 1U << kVarintBits;
@@ -65,15 +57,15 @@ class Bytes {
   /// value is malformed, or the type is unknown.
   std::optional<absl::string_view> take_value(unsigned type) {
     switch (type) {
-      case kNumberType:
+      case wire_type::kVarint:
         return take_varint(kLongestVarint) ? std::optional(absl::string_view()) : std::nullopt;
-      case kEightBytesType:
+      case wire_type::kFixed64:
         return take(8);
-      case kBytesType: {
+      case wire_type::kLengthDelimited: {
         const auto size = take_varint(kLongestSize);
         return size ? take(*size) : std::nullopt;
       }
-      case kFourBytesType:
+      case wire_type::kFixed32:
         return take(4);
       default:
         return std::nullopt;
@@ -121,9 +113,9 @@ std::optional<EnvoyCookie> read_envoy_cookie(absl::string_view text) {
     const std::uint32_t number = tag >> kTypeBits;
     const unsigned type = tag & ((1U << kTypeBits) - 1);
     if (number == 0) return std::nullopt;
-    if (type == kBeginGroupType || type == kEndGroupType) {
+    if (type == wire_type::kGroupStart || type == wire_type::kGroupEnd) {
       cookie.is_plain = false;
-      if (!(type == kBeginGroupType ? groups.begin(number) : groups.end(number)))
+      if (!(type == wire_type::kGroupStart ? groups.begin(number) : groups.end(number)))
         return std::nullopt;
       continue;
     }
@@ -131,7 +123,8 @@ std::optional<EnvoyCookie> read_envoy_cookie(absl::string_view text) {
     if (!value) return std::nullopt;
     if (!groups.is_outside()) continue;
     const bool is_ours =
-        number <= kCluster && type == (number == kExpires ? kNumberType : kBytesType);
+        number <= kCluster &&
+        type == (number == kExpires ? wire_type::kVarint : wire_type::kLengthDelimited);
     if (!is_ours || is_known[number]) cookie.is_plain = false;
     if (!is_ours) continue;
     is_known[number] = true;

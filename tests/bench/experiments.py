@@ -222,7 +222,7 @@ class Recorded(CallsAtRate):
     of recording while nothing but calls goes on."""
 
     def prepare(self, world: World, scale: Scale) -> str:
-        # Of all runs: each begins a new file, and the last one goes with the folder.
+        # Each run makes it anew, so that no run reads or moves the file of an earlier one.
         self._recording = world.folder / "recording"
         return f"{super().prepare(world, scale)}; the peer is signalbox without a recording"
 

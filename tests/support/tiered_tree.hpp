@@ -31,6 +31,7 @@ inline const std::vector<std::uint64_t>& seeds_of_all_draws() {
     for (std::uint64_t seed = 1; found.size() < 100; ++seed)
       found.try_emplace(draw_below(seed, Salt::kTier, 100), seed);
     std::vector<std::uint64_t> list;
+    list.reserve(found.size());
     for (const auto& [draw, seed] : found)
       list.push_back(seed);
     return list;

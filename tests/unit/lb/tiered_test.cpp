@@ -485,7 +485,7 @@ TEST_CASE("tiered_rules: weights count where the leaf says so", "[lb][tiered][EN
 
 TEST_CASE("tiered_rules: shares are 100 or none, and whoever has one is connected",
           "[lb][tiered][ENV-14][ENV-23][ENV-25]") {
-  CHECK(holds("shares", 1'000, [] {
+  const auto shares = [] {
     const auto number = [] { return *rc::gen::inRange<std::uint64_t>(0, 8); };
     std::vector<HostReportPtr> leaves;
     const auto size = *rc::gen::inRange<std::size_t>(0, 5);
@@ -518,18 +518,20 @@ TEST_CASE("tiered_rules: shares are 100 or none, and whoever has one is connecte
       RC_ASSERT(!panics || threshold > 0);
     }
     RC_ASSERT(all == ((threshold > 0 ? is_any_there : is_any_fit) ? 100U : 0U));
-  }));
+  };
+  CHECK(holds("shares", 1'000, shares));
 }
 
 TEST_CASE("tiered_picker: each draw has its share, in order", "[lb][tiered][ENV-18]") {
   const TierTable table(
       {{1, {0, kHealthyHosts}, 16}, {0, {2, kHealthyHosts}, 42}, {1, {0, kDegradedHosts}, 42}});
-  CHECK(table.place(0) == 0);
-  CHECK(table.place(15) == 0);
-  CHECK(table.place(16) == 1);
-  CHECK(table.place(57) == 1);
-  CHECK(table.place(58) == 2);
-  CHECK(table.place(99) == 2);
+  const auto at = [&](std::uint64_t draw) { return table.shares()[table.place(draw)]; };
+  CHECK(at(0).tier == Tier{0, kHealthyHosts});
+  CHECK(at(15).percent == 16);
+  CHECK(at(16).leaf == 0);
+  CHECK(at(57).leaf == 0);
+  CHECK(at(58).tier == Tier{0, kDegradedHosts});
+  CHECK(at(99).tier == Tier{0, kDegradedHosts});
   CHECK_THROWS(TierTable({{0, {}, 99}}));
   CHECK_THROWS(TierTable({{0, {}, 101}}));
 }
