@@ -12,6 +12,7 @@
 #include "channel/check_options.hpp"
 #include "channel/policy_options.hpp"
 #include "lb/pick/stream_lanes.hpp"
+#include "messages/build_facts.hpp"
 #include "xds/record/recorded_bootstrap.hpp"
 
 namespace signalbox::channel {
@@ -86,7 +87,7 @@ RecordingHeader header_of(const RuntimeOptions& options,
                           std::uint64_t seed,
                           const GetVariable& get) {
   RecordingHeader header;
-  header.version = SIGNALBOX_VERSION;
+  header.version = std::string(build_version());
   header.run = next_seed();
   header.bootstrap = xds::recorded_bootstrap(bootstrap);
   for (const Setting& setting : all_settings())

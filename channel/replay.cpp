@@ -13,6 +13,7 @@
 #include "channel/status_of.hpp"
 #include "lb/pick/router.hpp"
 #include "lb/request_limit.hpp"
+#include "messages/build_facts.hpp"
 #include "messages/counting/load_book.hpp"
 #include "xds/explanation_json.hpp"
 
@@ -123,7 +124,7 @@ RuntimeStatus Replay::status() const {
       host_->now(),
       recording_.header.started + std::chrono::duration_cast<WallTime::duration>(elapsed())};
   RuntimeStatus status;
-  status.version = SIGNALBOX_VERSION;
+  status.version = std::string(build_version());
   status.made = now.wall;
   status.started = recording_.header.started;
   status.node_id = bootstrap_.node.id;

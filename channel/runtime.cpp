@@ -43,6 +43,7 @@
 #include "channel/status_of.hpp"
 #include "channel/target.hpp"
 #include "channel/target_table.hpp"
+#include "messages/build_facts.hpp"
 #include "messages/counting/load_book.hpp"
 #include "messages/header_rules.hpp"
 #include "metrics/exporter.hpp"
@@ -424,7 +425,7 @@ std::shared_ptr<channel::Target> Runtime::State::make_target(const std::string& 
 RuntimeStatus Runtime::State::status() const {
   const channel::Moment now{std::chrono::steady_clock::now(), std::chrono::system_clock::now()};
   RuntimeStatus status;
-  status.version = SIGNALBOX_VERSION;
+  status.version = std::string(build_version());
   status.made = now.wall;
   status.started = started;
   status.node_id = bootstrap.node.id;

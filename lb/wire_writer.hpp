@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // wire_writer — appends fields in protobuf's wire format, without a message class: for the few
-// fields that lb/ writes itself. The wire types are here, too, for what lb/ reads itself.
+// fields that lb/ writes itself.
 //
 //   write_envoy_cookie, load_report_request ─▶ [append_number, append_text] ─▶ bytes
 
@@ -12,19 +12,9 @@
 
 #include "absl/strings/string_view.h"
 
+#include "messages/wire_type.hpp"
+
 namespace signalbox::lb {
-
-/// protobuf's wire types: the lowest three bits of a field's tag.
-namespace wire_type {
-
-inline constexpr std::uint32_t kVarint = 0;
-inline constexpr std::uint32_t kFixed64 = 1;
-inline constexpr std::uint32_t kLengthDelimited = 2;
-inline constexpr std::uint32_t kGroupStart = 3;
-inline constexpr std::uint32_t kGroupEnd = 4;
-inline constexpr std::uint32_t kFixed32 = 5;
-
-}  // namespace wire_type
 
 /// Seven bits in each byte, the lowest first; the eighth bit says that another byte follows.
 inline void append_varint(std::uint64_t number, std::string& bytes) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "messages/build_facts.hpp"
 #include "messages/overloaded.hpp"
 
 namespace signalbox::metrics {
@@ -343,7 +344,9 @@ const EventCountPtr& count_of(std::map<std::string, EventCountPtr>& counts,
 
 Instruments::Instruments(Clock now, LatencyScale scale, CallMetrics calls)
     : now_(std::move(now)), scale_(scale), calls_(calls), series_(scale) {
-  series_.set(Metric::kBuildInfo, {SIGNALBOX_VERSION, SIGNALBOX_REVISION, "" __VERSION__}, 1);
+  series_.set(Metric::kBuildInfo,
+              {std::string(build_version()), std::string(build_revision()), __VERSION__},
+              1);
 }
 
 // --- from the actors -------------------------------------------------------

@@ -126,8 +126,8 @@ void change_endpoint(xds::ResourceBytes& resource, const EndpointChange& change)
   }
 }
 
-absl::StatusOr<nlohmann::json> to_json(const xds::ResourceBytes& resource,
-                                       google::protobuf::util::TypeResolver& resolver) {
+absl::StatusOr<nlohmann::json> resource_json(const xds::ResourceBytes& resource,
+                                             google::protobuf::util::TypeResolver& resolver) {
   std::string text;
   const auto status = google::protobuf::util::BinaryToJsonString(
       &resolver, resource.type_url, resource.bytes, &text);
@@ -204,7 +204,7 @@ absl::StatusOr<std::string> DemoTopology::resources(const std::map<std::string, 
   const auto resolver = xds::make_type_resolver();
   nlohmann::json list = nlohmann::json::array();
   for (const auto& resource : resources) {
-    auto object = to_json(resource, *resolver);
+    auto object = resource_json(resource, *resolver);
     if (!object.ok()) return object.status();
     list.push_back(*std::move(object));
   }

@@ -23,7 +23,7 @@ DrillResult::Phase phase_of(const Absence& absence) {
   return phase;
 }
 
-nlohmann::json to_json(const DrillResult::Phase& phase) {
+nlohmann::json phase_json(const DrillResult::Phase& phase) {
   nlohmann::json data{{"name", phase.name},
                       {"brings", phase.brings},
                       {"away_ms", phase.away_ms},
@@ -83,7 +83,7 @@ std::string why_failed(const DrillResult& result) {
 nlohmann::json to_json(const DrillResult& result) {
   nlohmann::json phases = nlohmann::json::array();
   for (const auto& phase : result.phases)
-    phases.push_back(to_json(phase));
+    phases.push_back(phase_json(phase));
   return {{"drill", "control-plane"},
           {"rpcs", result.rpcs},
           {"failed_other", result.failed_other},

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::string text_of(const Json& object, const char* key) {
+std::string printable(const Json& object, const char* key) {
   if (!object.is_object()) return "";
   const auto found = object.find(key);
   if (found == object.end() || !found->is_string()) return "";
@@ -27,10 +27,10 @@ std::string text_of(const Json& object, const char* key) {
 }
 
 std::string step_text(std::size_t number, const Json& step) {
-  std::string text =
-      absl::StrFormat("%2d. %s: %s\n", number, text_of(step, "part"), text_of(step, "decision"));
-  const std::string reason = text_of(step, "reason");
-  const std::string source = text_of(step, "source");
+  std::string text = absl::StrFormat(
+      "%2d. %s: %s\n", number, printable(step, "part"), printable(step, "decision"));
+  const std::string reason = printable(step, "reason");
+  const std::string source = printable(step, "source");
   if (reason.empty() && source.empty()) return text;
   absl::StrAppend(&text, "      ", reason, reason.empty() || source.empty() ? "" : "  ");
   if (!source.empty()) absl::StrAppend(&text, "[", source, "]");
@@ -38,28 +38,28 @@ std::string step_text(std::size_t number, const Json& step) {
 }
 
 std::string end_text(const Json& explanation) {
-  const std::string outcome = text_of(explanation, "outcome");
-  const std::string cluster = text_of(explanation, "cluster");
-  const std::string leaf = text_of(explanation, "leaf");
+  const std::string outcome = printable(explanation, "outcome");
+  const std::string cluster = printable(explanation, "cluster");
+  const std::string leaf = printable(explanation, "leaf");
   const std::string below = leaf.empty() ? "" : absl::StrCat("leaf ", leaf, " of ");
   const std::string where =
       cluster.empty() ? "" : absl::StrCat(", in ", below, "cluster ", cluster);
   if (outcome == "complete")
-    return absl::StrCat("The call goes to ", text_of(explanation, "address"), where, ".");
+    return absl::StrCat("The call goes to ", printable(explanation, "address"), where, ".");
   if (outcome == "queue") return absl::StrCat("The call waits", where, ".");
   const Json status = explanation.value("status", Json::object());
   return absl::StrCat(
       outcome == "drop" ? "The call fails: " : "The call fails, unless it is wait_for_ready: ",
-      text_of(status, "code"),
+      printable(status, "code"),
       ": ",
-      text_of(status, "message"));
+      printable(status, "message"));
 }
 
 }  // namespace
 
 std::string explain_text(const Json& explanation) {
   std::string text = absl::StrCat(
-      text_of(explanation, "target"), "  ", text_of(explanation, "method"), "  --seed ");
+      printable(explanation, "target"), "  ", printable(explanation, "method"), "  --seed ");
   const auto seed = explanation.find("seed");
   absl::StrAppend(&text, seed == explanation.end() ? "" : seed->dump(), "\n\n");
   const auto steps = explanation.find("steps");

@@ -34,7 +34,7 @@ std::string why_failed(const TierStep& step) {
   return "";
 }
 
-nlohmann::json to_json(const TierStep& step, std::size_t number) {
+nlohmann::json step_json(const TierStep& step, std::size_t number) {
   nlohmann::json data{{"step", number},
                       {"killed", nullptr},
                       {"computed", step.computed},
@@ -79,7 +79,7 @@ std::string why_failed(const TierResult& result) {
 nlohmann::json to_json(const TierResult& result) {
   nlohmann::json steps = nlohmann::json::array();
   for (const TierStep& step : result.steps)
-    steps.push_back(to_json(step, steps.size()));
+    steps.push_back(step_json(step, steps.size()));
   return {{"drill", "tiered"},
           {"rpcs", result.rpcs},
           {"failed_in_flight", result.failed_in_flight},

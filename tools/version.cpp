@@ -7,6 +7,7 @@
 #include <grpcpp/grpcpp.h>
 #include <nlohmann/json.hpp>
 
+#include "messages/build_facts.hpp"
 #include "tools/commands.hpp"
 
 namespace signalbox::tools {
@@ -21,7 +22,7 @@ std::string protobuf_version() {
 
 std::string version_text() {
   return absl::StrCat("signalbox ",
-                      SIGNALBOX_VERSION,
+                      build_version(),
                       "\ngRPC ",
                       grpc::Version(),
                       ", protobuf ",
@@ -29,16 +30,16 @@ std::string version_text() {
                       ", compiler ",
                       __VERSION__,
                       ", ",
-                      SIGNALBOX_BUILD_TYPE);
+                      build_type());
 }
 
 int run_version(const VersionOptions& options) {
   if (options.json) {
-    std::cout << nlohmann::json{{"version", SIGNALBOX_VERSION},
+    std::cout << nlohmann::json{{"version", std::string(build_version())},
                                 {"grpc", grpc::Version()},
                                 {"protobuf", protobuf_version()},
                                 {"compiler", __VERSION__},
-                                {"build", SIGNALBOX_BUILD_TYPE}}
+                                {"build", std::string(build_type())}}
                      .dump(2)
               << "\n";
   } else {

@@ -20,9 +20,9 @@ using envoy::service::status::v3::ClientConfig;
 using envoy::service::status::v3::ClientStatusRequest;
 using envoy::service::status::v3::ClientStatusResponse;
 
-google::protobuf::Timestamp timestamp(WallTime time) {
+::google::protobuf::Timestamp timestamp(WallTime time) {
   const auto since = std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch());
-  return google::protobuf::util::TimeUtil::NanosecondsToTimestamp(since.count());
+  return ::google::protobuf::util::TimeUtil::NanosecondsToTimestamp(since.count());
 }
 
 ClientResourceStatus status_of(ResourceStatus status) {

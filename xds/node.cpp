@@ -4,6 +4,8 @@
 #include "absl/strings/str_cat.h"
 #include <google/protobuf/util/json_util.h>
 
+#include "messages/build_facts.hpp"
+
 namespace signalbox::xds {
 
 absl::StatusOr<envoy::config::core::v3::Node> make_node(const NodeConfig& config,
@@ -25,7 +27,7 @@ absl::StatusOr<envoy::config::core::v3::Node> make_node(const NodeConfig& config
     }
   }
   node.set_user_agent_name("signalbox");
-  node.set_user_agent_version(SIGNALBOX_VERSION);
+  node.set_user_agent_version(std::string(build_version()));
   if (!overprovisions) node.add_client_features("envoy.lb.does_not_support_overprovisioning");
   node.add_client_features("xds.config.resource-in-sotw");
   return node;

@@ -12,12 +12,12 @@
 namespace signalbox::xds {
 namespace {
 
-constexpr absl::string_view kPlain = "-._~!$&'()*+,;=:@";
+constexpr absl::string_view kUnescaped = "-._~!$&'()*+,;=:@";
 
-std::string encode(absl::string_view text, absl::string_view also_plain) {
+std::string escape(absl::string_view text, absl::string_view also_plain) {
   std::string out;
   for (const char c : text) {
-    if (absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains(kPlain, c) ||
+    if (absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains(kUnescaped, c) ||
         absl::StrContains(also_plain, c)) {
       out.push_back(c);
     } else {
@@ -30,11 +30,11 @@ std::string encode(absl::string_view text, absl::string_view also_plain) {
 }  // namespace
 
 std::string percent_encode_path(absl::string_view text) {
-  return encode(text, "/");
+  return escape(text, "/");
 }
 
 std::string percent_encode_authority(absl::string_view text) {
-  return encode(text, "[]");
+  return escape(text, "[]");
 }
 
 std::optional<std::string> percent_decode(absl::string_view text) {

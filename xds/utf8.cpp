@@ -11,20 +11,14 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/stubs/common.h>
 
+#include "messages/wire_type.hpp"
+#include "xds/wire.hpp"
+
 namespace signalbox::xds {
 namespace {
 
 namespace protobuf = ::google::protobuf;
 using protobuf::FieldDescriptor;
-
-// protobuf's own default depth limit.
-constexpr int kMaxDepth = 100;
-
-// protobuf's four wire types that are still in use.
-constexpr std::uint32_t kVarint = 0;
-constexpr std::uint32_t kFixed64 = 1;
-constexpr std::uint32_t kLengthDelimited = 2;
-constexpr std::uint32_t kFixed32 = 5;
 
 // Whether the byte is part of a multi-byte character, but not its first byte.
 bool is_continuation(char byte) {
@@ -43,16 +37,16 @@ std::optional<Value> next_value(absl::string_view bytes, protobuf::io::CodedInpu
   Value value{static_cast<int>(tag >> 3U), std::nullopt};
   std::uint64_t number = 0;
   switch (tag & 7U) {
-    case kVarint:
+    case wire_type::kVarint:
       if (tag == 0 || !stream.ReadVarint64(&number)) return std::nullopt;
       return value;
-    case kFixed64:
+    case wire_type::kFixed64:
       if (!stream.Skip(8)) return std::nullopt;
       return value;
-    case kFixed32:
+    case wire_type::kFixed32:
       if (!stream.Skip(4)) return std::nullopt;
       return value;
-    case kLengthDelimited: {
+    case wire_type::kLengthDelimited: {
       if (!stream.ReadVarint64(&number)) return std::nullopt;
       const auto start = static_cast<std::size_t>(stream.CurrentPosition());
       if (number > bytes.size() - start) return std::nullopt;
@@ -66,7 +60,7 @@ std::optional<Value> next_value(absl::string_view bytes, protobuf::io::CodedInpu
 }
 
 std::optional<BadText> find(absl::string_view bytes, const protobuf::Descriptor& type, int depth) {
-  if (depth == kMaxDepth) return std::nullopt;
+  if (depth == kMaxMessageDepth) return std::nullopt;
   protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()),
                                         static_cast<int>(bytes.size()));
   // How often each field has occurred so far. Keys: field numbers.

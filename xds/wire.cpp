@@ -10,22 +10,14 @@
 #include <google/protobuf/descriptor.pb.h>
 #include <google/protobuf/message.h>
 
+#include "messages/wire_type.hpp"
+
 namespace signalbox::xds {
 namespace {
 
 namespace protobuf = ::google::protobuf;
 using protobuf::FieldDescriptor;
 
-// protobuf's own default depth limit.
-constexpr int kMaxDepth = 100;
-
-// protobuf's wire types.
-constexpr std::uint64_t kVarint = 0;
-constexpr std::uint64_t kFixed64 = 1;
-constexpr std::uint64_t kLengthDelimited = 2;
-constexpr std::uint64_t kStartGroup = 3;
-constexpr std::uint64_t kEndGroup = 4;
-constexpr std::uint64_t kFixed32 = 5;
 constexpr std::uint64_t kMaxTag = 0xFFFFFFFFU;
 
 // Estimated overheads in bytes: an allocation in addition to its size, a list entry in addition to
@@ -111,7 +103,7 @@ class Weighing {
   void add(absl::string_view bytes, std::uint32_t place, int depth) {
     const Shape& shape = shapes_.at(place);
     weight_ += shape.size;
-    if (depth == kMaxDepth) return;
+    if (depth == kMaxMessageDepth) return;
     WireReader reader(bytes);
     while (weight_ <= most_) {
       const auto value = reader.next();
@@ -193,25 +185,25 @@ std::optional<WireValue> WireReader::next() {
     if (!read_varint(tag) || tag > kMaxTag || tag >> 3U == 0) return stop();
     WireValue value{static_cast<int>(tag >> 3U), std::nullopt, group_depth_ > 0};
     switch (tag & 7U) {
-      case kVarint:
+      case wire_type::kVarint:
         if (!read_varint(number)) return stop();
         return value;
-      case kFixed64:
+      case wire_type::kFixed64:
         if (!skip(sizeof(std::uint64_t))) return stop();
         return value;
-      case kFixed32:
+      case wire_type::kFixed32:
         if (!skip(sizeof(std::uint32_t))) return stop();
         return value;
-      case kLengthDelimited:
+      case wire_type::kLengthDelimited:
         if (!read_varint(number) || number > rest_.size()) return stop();
         value.content = rest_.substr(0, number);
         rest_.remove_prefix(number);
         return value;
-      case kStartGroup:
-        if (++group_depth_ > kMaxDepth) return stop();
+      case wire_type::kGroupStart:
+        if (++group_depth_ > kMaxMessageDepth) return stop();
         value.in_group = true;
         return value;
-      case kEndGroup:
+      case wire_type::kGroupEnd:
         if (--group_depth_ < 0) return stop();
         continue;
       default:

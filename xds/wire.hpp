@@ -23,6 +23,9 @@
 
 namespace signalbox::xds {
 
+/// protobuf's own default depth limit.
+inline constexpr int kMaxMessageDepth = 100;
+
 /// One value of a message.
 struct WireValue {
   int field = 0;

@@ -27,8 +27,8 @@ namespace {
 
 using Resources = std::vector<xds::ResourceBytes>;
 
-// One stream. Its StreamHandle and the loop's thread share it. Callbacks run under the mutex, so
-// none runs after forget().
+// One stream. Its FileStreamHandle and the loop's thread share it. Callbacks run under the mutex,
+// so none runs after forget().
 class FileStream {
  public:
   explicit FileStream(AdsTransport::Events events) : events_(std::move(events)) {}
@@ -275,12 +275,12 @@ void FileServer::report_nack(const xds::Nack& nack) {
 // --- the transport ----------------------------------------------------------
 
 // The handle may outlive the transport. The loop then does not carry out the handle's orders.
-class StreamHandle final : public AdsTransport::Stream {
+class FileStreamHandle final : public AdsTransport::Stream {
  public:
-  StreamHandle(StreamPtr stream, std::shared_ptr<SocketLoop> loop, FileServer& server)
+  FileStreamHandle(StreamPtr stream, std::shared_ptr<SocketLoop> loop, FileServer& server)
       : stream_(std::move(stream)), loop_(std::move(loop)), server_(server) {}
 
-  ~StreamHandle() override {
+  ~FileStreamHandle() override {
     stream_->forget();
     loop_->post([stream = stream_, &server = server_] { server.forget(stream); });
   }
@@ -320,7 +320,7 @@ class FileAdsTransport final : public AdsTransport {
   std::unique_ptr<Stream> open(Events events) override {
     auto stream = std::make_shared<FileStream>(std::move(events));
     loop_->post([this, stream] { server_.open(stream); });
-    return std::make_unique<StreamHandle>(std::move(stream), loop_, server_);
+    return std::make_unique<FileStreamHandle>(std::move(stream), loop_, server_);
   }
 
   const std::string& server() const override { return name_; }

@@ -30,7 +30,7 @@
 namespace signalbox::actors {
 namespace {
 
-const char kMethod[] = "/xds.service.orca.v3.OpenRcaService/StreamCoreMetrics";
+const char kReportMethod[] = "/xds.service.orca.v3.OpenRcaService/StreamCoreMetrics";
 
 using OptionsPtr = std::shared_ptr<const GrpcLoadStreamsOptions>;
 
@@ -88,7 +88,8 @@ class EndpointStream : public std::enable_shared_from_this<EndpointStream> {
          const std::string& authority)
         : number_(number), owner_(std::move(owner)), channel_(std::move(channel)) {
       context_.set_authority(authority);
-      stream_ = grpc::GenericStub(channel_).PrepareCall(&context_, kMethod, &interest_.queue());
+      stream_ =
+          grpc::GenericStub(channel_).PrepareCall(&context_, kReportMethod, &interest_.queue());
     }
 
     void start(Duration period) {

@@ -28,7 +28,7 @@
 namespace signalbox::actors {
 namespace {
 
-const char kMethod[] = "/grpc.health.v1.Health/Check";
+const char kCheckMethod[] = "/grpc.health.v1.Health/Check";
 
 /// The request, its authority and its time limit.
 struct Question {
@@ -141,7 +141,7 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
     call_->reader =
         grpc::GenericStub(connection.channel())
             .PrepareUnaryCall(
-                &call_->context, kMethod, to_buffer(question_.request), &interest_.queue());
+                &call_->context, kCheckMethod, to_buffer(question_.request), &interest_.queue());
     call_->reader->StartCall();
     call_->reader->Finish(&call_->response, &call_->status, call_);
   }

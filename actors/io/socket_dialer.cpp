@@ -65,7 +65,7 @@ void set_options(const Descriptor& socket, std::optional<std::chrono::millisecon
   if (user_timeout) set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(user_timeout->count()));
 }
 
-constexpr char kBefore[] = ", before SETTINGS came";
+constexpr char kBeforeSettings[] = ", before SETTINGS came";
 
 // Whether the server has ended its side of the connection. Peeking does not tell while there are
 // bytes to peek at.
@@ -226,7 +226,7 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
     const auto count = ::recv(*opening.socket, bytes.data(), bytes.size(), MSG_PEEK | MSG_DONTWAIT);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (count < 0) return lose(id, errno);
-    if (count == 0) return fail(id, absl::StrCat("Socket closed", kBefore));
+    if (count == 0) return fail(id, absl::StrCat("Socket closed", kBeforeSettings));
     const FirstBytes heard = judge_first_bytes({bytes.data(), static_cast<std::size_t>(count)});
     opening.heard = heard;
     opening.silent_at = Instant::max();
@@ -259,7 +259,7 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
   void fail(Id id, const std::string& why) { take(id)->failed(why); }
 
   // The server ended the connection, before it spoke.
-  void lose(Id id, int error) { fail(id, absl::StrCat(std::strerror(error), kBefore)); }
+  void lose(Id id, int error) { fail(id, absl::StrCat(std::strerror(error), kBeforeSettings)); }
 
   // Removes the dial, and closes its socket unless it was passed on.
   std::shared_ptr<DialListener> take(Id id) {

@@ -19,7 +19,7 @@
 namespace signalbox::channel {
 namespace {
 
-constexpr int kBacklog = 128;
+constexpr int kMetricsBacklog = 128;
 
 struct HostAndPort {
   std::string host;
@@ -60,7 +60,8 @@ int listen_on(const addrinfo& name) {
   if (descriptor < 0) return -1;
   const int on = 1;  // Old connections on the port must not block bind().
   ::setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (::bind(descriptor, name.ai_addr, name.ai_addrlen) == 0 && ::listen(descriptor, kBacklog) == 0)
+  if (::bind(descriptor, name.ai_addr, name.ai_addrlen) == 0 &&
+      ::listen(descriptor, kMetricsBacklog) == 0)
     return descriptor;
   const int error = errno;
   ::close(descriptor);
@@ -89,11 +90,11 @@ absl::StatusOr<int> listen_on(const HostAndPort& where) {
   return descriptor;
 }
 
-AdminResponse page(const AdminRequest& request, const std::function<std::string()>& text) {
+AdminResponse metrics_page(const AdminRequest& request, const std::function<std::string()>& text) {
   if (request.method != "GET")
     return {.status = 405, .body = absl::StrCat("expected GET, got ", request.method, "\n")};
   if (request.path != "/metrics")
-    return {.status = 404, .body = "there is no such page; there is /metrics\n"};
+    return {.status = 404, .body = "there is no such metrics_page; there is /metrics\n"};
   return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = text()};
 }
 
@@ -108,7 +109,7 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::start(
   const int port = port_of(*descriptor);
   auto http = HttpServer::start(
       *descriptor,
-      [text = std::move(text)](const AdminRequest& request) { return page(request, text); },
+      [text = std::move(text)](const AdminRequest& request) { return metrics_page(request, text); },
       {.hit = std::move(hit)});
   if (http == nullptr) {
     return absl::UnavailableError(

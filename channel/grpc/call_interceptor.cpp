@@ -17,10 +17,6 @@ using grpc::internal::Call;
 using grpc::internal::CallOpSetInterface;
 using grpc::internal::RpcMethod;
 
-bool has(InterceptorBatchMethods& batch, InterceptionHookPoints point) {
-  return batch.QueryInterceptionHookPoint(point);
-}
-
 class CallInterceptorFactory final : public grpc::experimental::ClientInterceptorFactoryInterface {
  public:
   CallInterceptorFactory(std::shared_ptr<const CallerStats> callers, TracedCall::Tracing tracing)

@@ -65,6 +65,12 @@ class OpsScope {
 /// interceptor.
 [[gnu::hot]] void release_held_queue();
 
+/// Whether the interceptor is called at this point of the batch.
+inline bool has(grpc::experimental::InterceptorBatchMethods& batch,
+                grpc::experimental::InterceptionHookPoints point) {
+  return batch.QueryInterceptionHookPoint(point);
+}
+
 /// Makes interceptors that call release_held_queue(). The channel puts this factory before the
 /// application's factories. So gRPC runs its interceptor first when a batch is filled, and the hold
 /// is released before an interceptor of the application can delay the batch.

@@ -29,10 +29,6 @@ using grpc::internal::InterceptorBatchMethodsImpl;
 
 constexpr char kPreviousAttempts[] = "grpc-previous-rpc-attempts";
 
-bool has(grpc::experimental::InterceptorBatchMethods& batch, InterceptionHookPoints point) {
-  return batch.QueryInterceptionHookPoint(point);
-}
-
 void start(grpc_call* call, const grpc_op* ops, std::size_t count, void* tag) {
   const grpc_call_error error = grpc_call_start_batch(call, ops, count, tag, nullptr);
   SIGNALBOX_INVARIANT(error == GRPC_CALL_OK, "a call takes the batches of a retry");

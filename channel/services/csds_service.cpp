@@ -9,12 +9,12 @@
 namespace signalbox::channel {
 namespace {
 
-using Request = envoy::service::status::v3::ClientStatusRequest;
-using Response = envoy::service::status::v3::ClientStatusResponse;
+using StatusRequest = envoy::service::status::v3::ClientStatusRequest;
+using StatusResponse = envoy::service::status::v3::ClientStatusResponse;
 
 absl::Status answer_request(const CsdsService::Dump& dump,
-                            const Request& request,
-                            Response& response) {
+                            const StatusRequest& request,
+                            StatusResponse& response) {
   if (auto status = xds::check(request); !status.ok()) return status;
   const auto known = dump();
   if (!known.ok()) return known.status();
@@ -24,7 +24,7 @@ absl::Status answer_request(const CsdsService::Dump& dump,
 
 // A stream in a loop: reads a request, makes the response, writes it. Only one of the three steps
 // is under way at a time, so `request_` and `response_` need no lock.
-class StatusStream final : public grpc::ServerBidiReactor<Request, Response>,
+class StatusStream final : public grpc::ServerBidiReactor<StatusRequest, StatusResponse>,
                            public std::enable_shared_from_this<StatusStream> {
  public:
   StatusStream(Worker& worker, const CsdsService::Dump& dump, StreamCount::Seat seat)
@@ -80,8 +80,8 @@ class StatusStream final : public grpc::ServerBidiReactor<Request, Response>,
   Worker& worker_;
   const CsdsService::Dump dump_;
   StreamCount::Seat seat_;
-  Request request_;
-  Response response_;
+  StatusRequest request_;
+  StatusResponse response_;
   std::mutex mutex_;
   bool has_ended_ = false;
   std::shared_ptr<StatusStream> self_;  // Keeps the stream until OnDone(): gRPC uses it until then.
@@ -92,12 +92,12 @@ class StatusStream final : public grpc::ServerBidiReactor<Request, Response>,
 CsdsService::CsdsService(Worker& worker, Dump dump, LimitHit hit)
     : dump_(std::move(dump)),
       streams_(kMaxStreams, [hit = std::move(hit)] { hit(AdminLimit::kCsdsStreams); }) {
-  const auto answer = [this](const Request& request, Response& response) {
+  const auto answer = [this](const StatusRequest& request, StatusResponse& response) {
     return answer_request(dump_, request, response);
   };
-  add_unary<Request, Response>(
+  add_unary<StatusRequest, StatusResponse>(
       "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus", worker, answer);
-  add_stream<Request, Response>(
+  add_stream<StatusRequest, StatusResponse>(
       "/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus",
       [this, &worker](grpc::CallbackServerContext* /*context*/) {
         const auto stream = std::make_shared<StatusStream>(worker, dump_, streams_.enter());

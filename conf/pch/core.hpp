@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The precompiled header of libraries that need neither CAF nor gRPC: the standard library and
-// abseil. All other precompiled headers include it.
+// The precompiled header of libraries that do not need gRPC: the standard library and abseil. All
+// other precompiled headers include it.
 //
 // It has none of signalbox's own headers. ccache may restore an old precompiled header after the
 // modification times of our files have changed. GCC's #pragma once compares these times, and so

@@ -19,7 +19,7 @@ namespace signalbox::lb {
 namespace {
 
 constexpr CallShare kPercent = kAllCalls / 100;
-constexpr std::size_t kMostNames = 20;
+constexpr std::size_t kMostKnownNames = 20;
 
 constexpr std::array kAnswers{PlanAnswer{AggregateMode::kPriority, false},
                               PlanAnswer{AggregateMode::kPriority, true},
@@ -104,13 +104,14 @@ std::string name_of(const Row& row) {
   return absl::StrCat(row.leaf->name.str(), "/", row.priority);
 }
 
-// Known names, for an error message; at most kMostNames of them.
+// Known names, for an error message; at most kMostKnownNames of them.
 std::string listed(const std::set<std::string>& names) {
   if (names.empty()) return "none";
-  const auto end =
-      std::next(names.begin(), static_cast<std::ptrdiff_t>(std::min(names.size(), kMostNames)));
-  const std::string more =
-      names.size() > kMostNames ? absl::StrCat(" and ", names.size() - kMostNames, " more") : "";
+  const auto end = std::next(names.begin(),
+                             static_cast<std::ptrdiff_t>(std::min(names.size(), kMostKnownNames)));
+  const std::string more = names.size() > kMostKnownNames
+                               ? absl::StrCat(" and ", names.size() - kMostKnownNames, " more")
+                               : "";
   return absl::StrCat(absl::StrJoin(names.begin(), end, ", "), more);
 }
 

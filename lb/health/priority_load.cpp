@@ -27,12 +27,12 @@ Scores scores_of(std::span<const PriorityHealth> priorities) {
   return scores;
 }
 
-using Share = std::uint32_t PriorityLoad::*;
+using ShareMember = std::uint32_t PriorityLoad::*;
 
 // Gives each priority its load, in proportion to its score, and subtracts the load from `left`.
 void distribute(const std::vector<std::uint32_t>& scores,
                 std::uint32_t total,
-                Share share,
+                ShareMember share,
                 std::vector<PriorityLoad>& loads,
                 std::uint32_t& left) {
   for (std::size_t i = 0; i < scores.size(); ++i) {
@@ -70,8 +70,8 @@ std::vector<PriorityLoad> all_to_the_first(std::span<const PriorityHealth> prior
   std::vector<PriorityLoad> loads(priorities.size());
   using Number = std::uint64_t PriorityHealth::*;
   for (const auto& [number, share] :
-       {std::pair<Number, Share>{&PriorityHealth::healthy, &PriorityLoad::healthy},
-        std::pair<Number, Share>{&PriorityHealth::degraded, &PriorityLoad::degraded}}) {
+       {std::pair<Number, ShareMember>{&PriorityHealth::healthy, &PriorityLoad::healthy},
+        std::pair<Number, ShareMember>{&PriorityHealth::degraded, &PriorityLoad::degraded}}) {
     const auto is_some = [number = number](const PriorityHealth& at) { return at.*number > 0; };
     const auto first = std::ranges::find_if(priorities, is_some);
     if (first == priorities.end()) continue;

@@ -14,7 +14,7 @@
 namespace signalbox::lb {
 namespace {
 
-constexpr std::uint64_t kWhole = 10'000;  // Envoy's unit of parts.
+constexpr std::uint64_t kAllParts = 10'000;  // Envoy's unit of parts.
 
 // Region and zone: parts of the names of places and caller.
 using Zone = std::pair<absl::string_view, absl::string_view>;
@@ -70,7 +70,7 @@ std::vector<std::uint64_t> residuals_of(const Zones& zones,
   std::vector<std::uint64_t> residuals;
   std::uint64_t sum = 0;
   for (const auto& [zone, members] : zones) {
-    const std::uint64_t capacity = kWhole * members.capacity / all;
+    const std::uint64_t capacity = kAllParts * members.capacity / all;
     residuals.push_back(zone != own && capacity > callers ? capacity - callers : 0);
     sum += residuals.back();
   }
@@ -134,15 +134,15 @@ ZoneSplit split_by_zone(std::span<const ZonePlace> places,
   }
   const Zone own = zone_in(caller);
   const Members& home = zones.at(own);
-  const std::uint64_t callers = std::max<std::uint64_t>(kWhole / zones.size(), 1);
-  const std::uint64_t capacity = kWhole * home.capacity / all;
+  const std::uint64_t callers = std::max<std::uint64_t>(kAllParts / zones.size(), 1);
+  const std::uint64_t capacity = kAllParts * home.capacity / all;
   split.forced = rules.force_from && home.fit >= std::max(*rules.force_from, 1U);
   // Envoy lets a zone without capacity keep nothing, even if it has no callers.
   const bool all_stay = split.forced || (capacity > 0 && capacity >= callers);
-  split.stays = static_cast<std::uint32_t>(all_stay ? kWhole : capacity * kWhole / callers);
+  split.stays = static_cast<std::uint32_t>(all_stay ? kAllParts : capacity * kAllParts / callers);
 
   const CallShare ruled = kAllCalls / 100 * std::min<std::uint32_t>(rules.routing_enabled, 100);
-  const auto staying = static_cast<CallShare>(std::uint64_t{ruled} * split.stays / kWhole);
+  const auto staying = static_cast<CallShare>(std::uint64_t{ruled} * split.stays / kAllParts);
   give(staying, home, places, rules.basis, split.shares);
   const auto leaving = apportion(ruled - staying, residuals_of(zones, own, all, callers));
   auto part = leaving.begin();

@@ -17,13 +17,13 @@ namespace signalbox::lb {
 namespace {
 
 // Which policy a configuration is for, to check that a child keeps its kind.
-struct Kind {
+struct PolicyKind {
   std::size_t index = 0;
   std::string name;
 
-  explicit Kind(const LbConfig& config) : index(config.index()), name(policy_name(config)) {}
+  explicit PolicyKind(const LbConfig& config) : index(config.index()), name(policy_name(config)) {}
 
-  friend bool operator==(const Kind&, const Kind&) = default;
+  friend bool operator==(const PolicyKind&, const PolicyKind&) = default;
 };
 
 bool stands_above_a_cluster(const LbConfig& config) {
@@ -119,7 +119,7 @@ class Custom final : public Policy {
 
   void check(const StartChild& order) {
     check_config(order.child, order.update);
-    require(children_.emplace(order.child, Kind(*order.update.config)).second,
+    require(children_.emplace(order.child, PolicyKind(*order.update.config)).second,
             "I5: there is already a child",
             order.child.str());
   }
@@ -127,7 +127,7 @@ class Custom final : public Policy {
   void check(const UpdateChild& order) const {
     check_child(order.child);
     check_config(order.child, order.update);
-    require(children_.at(order.child) == Kind(*order.update.config),
+    require(children_.at(order.child) == PolicyKind(*order.update.config),
             "I5: a child keeps its policy:",
             order.child.str());
   }
@@ -196,7 +196,7 @@ class Custom final : public Policy {
   Generation published_for_ = 0;
   Generation applied_ = 0;
   std::set<Address> held_;
-  std::map<ChildName, Kind> children_;
+  std::map<ChildName, PolicyKind> children_;
   // The picker published last: the user's own, and its wrapper. If the user's policy publishes the
   // same picker again, the wrapper is the same too, so parents see that nothing has changed.
   PickerPtr theirs_;

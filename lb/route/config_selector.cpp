@@ -21,7 +21,7 @@ namespace signalbox::lb {
 namespace {
 
 // The path for a message: escaped, and at most 256 bytes of it.
-std::string shown(absl::string_view path) {
+std::string shown_path(absl::string_view path) {
   constexpr std::size_t kMost = 256;
   const std::string text = absl::StrCat("\"", absl::CEscape(path.substr(0, kMost)), "\"");
   return path.size() <= kMost ? text : absl::StrCat(text, "… (", path.size(), " bytes)");
@@ -55,7 +55,7 @@ const RouteCluster& choose(const Shares& shares, std::uint64_t seed, const Sink&
 }
 
 // The route's match for an explanation, such as "path with prefix \"/shop.\", header \"x-user\"".
-std::string shown(const RouteMatch& match) {
+std::string shown_match(const RouteMatch& match) {
   const auto kind = [&]() -> absl::string_view {
     switch (match.path.kind) {
       case TextMatcher::Kind::kExact:
@@ -66,7 +66,7 @@ std::string shown(const RouteMatch& match) {
         return "path with prefix ";
     }
   };
-  std::string text = absl::StrCat(kind(), shown(match.path.text));
+  std::string text = absl::StrCat(kind(), shown_path(match.path.text));
   for (const HeaderMatcher& header : match.headers)
     absl::StrAppend(&text, header.invert ? ", not header \"" : ", header \"", header.name, "\"");
   if (match.fraction_per_million)
@@ -117,8 +117,8 @@ class alignas(kCacheLine) RouteSelector final : public ConfigSelector {
                                                             const Sink& sink) const {
     const std::optional<std::size_t> position = table_.find(args, sink);
     if (!position) {
-      return absl::UnavailableError(
-          absl::StrCat("no route for ", shown(args.path), " in virtual host \"", host_name_, "\""));
+      return absl::UnavailableError(absl::StrCat(
+          "no route for ", shown_path(args.path), " in virtual host \"", host_name_, "\""));
     }
     sink.tell([&] { return route_step(*position); });
     const Action& action = actions_.of(*position);
@@ -153,7 +153,7 @@ class alignas(kCacheLine) RouteSelector final : public ConfigSelector {
     if (host_ == nullptr) return step;
     const Route& route = host_->routes[position];
     if (!route.name.empty()) absl::StrAppend(&step.decision, ", \"", route.name, "\"");
-    step.reason = "the first that matches: " + shown(route.match);
+    step.reason = "the first that matches: " + shown_match(route.match);
     return step;
   }
 

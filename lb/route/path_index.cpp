@@ -15,7 +15,7 @@ namespace signalbox::lb {
 namespace {
 
 constexpr std::size_t kWord = sizeof(std::uint64_t);
-constexpr std::uint64_t kWhole = std::uint64_t{1} << 63U;
+constexpr std::uint64_t kWholeBit = std::uint64_t{1} << 63U;
 
 std::uint64_t mix(std::uint64_t value) {
   __extension__ using Wide = unsigned __int128;
@@ -53,7 +53,7 @@ class PathIndex::Hashes {
       state_ = mix(state_ ^ word(done_, kWord));
     const std::size_t last = std::min(size, kWord);
     const std::uint64_t hash = mix((state_ + size) ^ word(size - last, last));
-    return hash >> 1U | (is_whole ? kWhole : 0);
+    return hash >> 1U | (is_whole ? kWholeBit : 0);
   }
 
  private:

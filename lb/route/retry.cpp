@@ -24,9 +24,9 @@ std::int64_t thousandths(double tokens) {
 // The delay in grpc-retry-pushback-ms. nullopt: the value is negative or no 32-bit number, which
 // asks the client not to retry (A6).
 std::optional<Duration> pushed_back(absl::string_view value) {
-  std::int32_t milliseconds = 0;
-  if (!absl::SimpleAtoi(value, &milliseconds) || milliseconds < 0) return std::nullopt;
-  return std::chrono::milliseconds(milliseconds);
+  std::int32_t delay_ms = 0;
+  if (!absl::SimpleAtoi(value, &delay_ms) || delay_ms < 0) return std::nullopt;
+  return std::chrono::milliseconds(delay_ms);
 }
 
 }  // namespace

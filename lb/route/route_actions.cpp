@@ -66,7 +66,7 @@ bool same(const ForwardAction& left, const ForwardAction& right) {
 
 // How many different regular expressions the hash policies have. RegexPool compiles each of them
 // once.
-std::size_t count_regexes(const VirtualHost& host) {
+std::size_t count_rewrites(const VirtualHost& host) {
   absl::flat_hash_set<absl::string_view> patterns;
   for (const Route& route : host.routes) {
     const auto* action = std::get_if<ForwardAction>(&route.action);
@@ -95,7 +95,7 @@ class RouteActions::Builder {
         has_sessions_(has_sessions(&listener)),
         channel_id_(channel_id),
         chains_(listener.filters, faults),
-        pool_(count_regexes(host)) {
+        pool_(count_rewrites(host)) {
     shares_.reserve(refs.size());
     for (const auto& [name, ref] : refs)
       shares_.emplace(name, RouteCluster{0, ref, shares_.size()});

@@ -13,7 +13,7 @@ namespace {
 
 // The text "ip:port,ip:port…": `first`, then other addresses of the endpoint, at most
 // kMostCookieHosts in all.
-std::string hosts_of(const Endpoint& endpoint, const Address& first) {
+std::string hosts_text(const Endpoint& endpoint, const Address& first) {
   std::string hosts = first.str();
   std::size_t left = kMostCookieHosts - 1;
   for (const Address& address : endpoint.addresses) {
@@ -68,7 +68,7 @@ void HostTable::add(const LocalityPtr& locality,
   for (const Address& address : endpoint.addresses) {
     if (places_.contains(address.str())) continue;
     const auto known = before == nullptr ? std::nullopt : before->find(address.str());
-    std::string hosts = hosts_of(endpoint, address);
+    std::string hosts = hosts_text(endpoint, address);
     const CookieKey cookie(plain_cookie(hosts, cluster.str()));
     hosts_.push_back({address,
                       std::move(hosts),

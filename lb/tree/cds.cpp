@@ -18,10 +18,6 @@
 namespace signalbox::lb {
 namespace {
 
-ChildName the_child() {
-  return ChildName("child");
-}
-
 UpstreamTlsPtr tls_of(const Cluster& cluster) {
   if (!cluster.tls.has_value()) return nullptr;
   return std::make_shared<const UpstreamTls>(*cluster.tls);

@@ -36,6 +36,10 @@ bool shares_localities(const EndpointsPtr& left, const EndpointsPtr& right) {
              });
 }
 
+ChildName the_child() {
+  return ChildName("child");
+}
+
 PriorityHosts hosts_of(const Child& child) {
   PriorityHosts sum;
   if (child.hosts != nullptr) {

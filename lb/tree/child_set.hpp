@@ -65,6 +65,9 @@ bool shares_localities(const EndpointsPtr& left, const EndpointsPtr& right);
 /// while Child::lasting_state is TRANSIENT_FAILURE.
 PriorityHosts hosts_of(const Child& child);
 
+/// The name of the child in a policy that has one.
+ChildName the_child();
+
 class ChildSet {
  public:
   /// Begins a configuration: updates that are sent to children from now on have the generation and

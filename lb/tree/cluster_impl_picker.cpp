@@ -10,8 +10,8 @@
 namespace signalbox::lb {
 namespace {
 
-constexpr std::uint64_t kMillion = 1'000'000;
-constexpr absl::string_view kPart = "cluster_impl";
+constexpr std::uint64_t kAllDraws = 1'000'000;
+constexpr absl::string_view kClusterImpl = "cluster_impl";
 
 // A pick reads all members: they are one cache line.
 class alignas(kCacheLine) ClusterImplPicker final : public Picker {
@@ -38,13 +38,13 @@ class alignas(kCacheLine) ClusterImplPicker final : public Picker {
   [[gnu::always_inline]] PickResult decide(const PickArgs& args, const Sink& sink) const {
     for (std::size_t i = 0; i < rules_->drops.size(); ++i) {
       const CallRules::Drop& rule = rules_->drops[i];
-      const std::uint64_t drawn = draw_below(args.seed, Salt::kDrop, kMillion, i);
+      const std::uint64_t drawn = draw_below(args.seed, Salt::kDrop, kAllDraws, i);
       const bool drops = drawn < rule.per_million;
       sink.tell([&] {
         return PickStep{
-            std::string(kPart),
+            std::string(kClusterImpl),
             absl::StrCat(drops ? "dropped" : "not dropped", " by category \"", rule.category, "\""),
-            absl::StrCat(shown_draw(drawn, kMillion), "; it drops below ", rule.per_million),
+            absl::StrCat(shown_draw(drawn, kAllDraws), "; it drops below ", rule.per_million),
             "EDS"};
       });
       if (!drops) continue;
@@ -91,7 +91,7 @@ class alignas(kCacheLine) ClusterImplPicker final : public Picker {
     const std::uint32_t most = rules_->gate->limit();
     const bool is_full = calls >= std::int64_t{most};
     sink.tell([&] {
-      return PickStep{std::string(kPart),
+      return PickStep{std::string(kClusterImpl),
                       is_full ? "dropped by the circuit breaker" : "the circuit breaker lets it in",
                       absl::StrCat(calls, " calls in flight of ", most, " at most"),
                       "CDS"};

@@ -7,14 +7,6 @@
 #include "messages/overloaded.hpp"
 
 namespace signalbox::lb {
-namespace {
-
-ChildName the_child() {
-  return ChildName("child");
-}
-
-}  // namespace
-
 LbEffects PassThrough::step(const LbEvent& event, Instant now) {
   LbEffects effects;
   std::visit(Overloaded{

@@ -22,9 +22,9 @@
 namespace signalbox::lb {
 namespace {
 
-/// A child that takes part in the draw. It gets the draws from the previous Share's `end` up to,
+/// A child that takes part in the draw. It gets the draws from the `end` of the one before up to,
 /// but not including, its own `end`.
-struct Share {
+struct TargetShare {
   std::uint64_t end = 0;
   ChildPicker picker;
 };
@@ -52,7 +52,7 @@ struct TargetStates {
 
 using TargetStatesPtr = std::shared_ptr<const TargetStates>;
 
-constexpr absl::string_view kPart = "weighted_target";
+constexpr absl::string_view kWeightedTarget = "weighted_target";
 
 class TargetNote final : public PickNote {
  public:
@@ -60,9 +60,10 @@ class TargetNote final : public PickNote {
 
   void tell(const PickArgs& /*args*/, PickTrace& trace) const override {
     for (const TargetState& target : targets_->out)
-      trace.tell({std::string(kPart), "not locality " + target.name->str(), why(target), "EDS"});
+      trace.tell(
+          {std::string(kWeightedTarget), "not locality " + target.name->str(), why(target), "EDS"});
     if (targets_->in.size() == 1) {
-      trace.tell({std::string(kPart),
+      trace.tell({std::string(kWeightedTarget),
                   "locality " + targets_->in.front().name->str(),
                   targets_->zones.empty() ? "the only one that can take calls" : targets_->zones,
                   targets_->zones.empty() ? "EDS" : "CDS"});
@@ -82,7 +83,7 @@ class TargetNote final : public PickNote {
 
 class WeightedPicker final : public Picker {
  public:
-  WeightedPicker(std::vector<Share> shares, TargetStatesPtr targets)
+  WeightedPicker(std::vector<TargetShare> shares, TargetStatesPtr targets)
       : shares_(std::move(shares)), targets_(std::move(targets)) {}
 
   [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
@@ -97,11 +98,11 @@ class WeightedPicker final : public Picker {
   template <typename Sink>
   [[gnu::always_inline]] PickResult decide(const PickArgs& args, const Sink& sink) const {
     const std::uint64_t drawn = draw_below(args.seed, Salt::kLocality, shares_.back().end);
-    const auto chosen = std::ranges::upper_bound(shares_, drawn, {}, &Share::end);
+    const auto chosen = std::ranges::upper_bound(shares_, drawn, {}, &TargetShare::end);
     sink.tell([&] {
       const auto place = static_cast<std::size_t>(chosen - shares_.begin());
       const TargetState& target = targets_->in[place];
-      return PickStep{std::string(kPart),
+      return PickStep{std::string(kWeightedTarget),
                       "locality " + target.name->str(),
                       absl::StrCat(shown_draw(drawn, shares_.back().end),
                                    "; its weight is ",
@@ -134,7 +135,7 @@ class WeightedPicker final : public Picker {
     // `back` has an ask, which its picker will not send again, so `back` must be returned.
     if (back.ask) return back;
     for (std::size_t step = 1; step < shares_.size(); ++step) {
-      const Share& other = shares_[(static_cast<std::size_t>(drawn) + step) % shares_.size()];
+      const TargetShare& other = shares_[(static_cast<std::size_t>(drawn) + step) % shares_.size()];
       PickResult result = other.picker.ask(args, sink);
       if (std::holds_alternative<Complete>(result.outcome) && !leads_back(result, args))
         return result;
@@ -147,8 +148,8 @@ class WeightedPicker final : public Picker {
     return back;
   }
 
-  std::vector<Share> shares_;  ///< Two or more, with rising `end`.
-  TargetStatesPtr targets_;    ///< For explanations; `in` has the order of shares_.
+  std::vector<TargetShare> shares_;  ///< Two or more, with rising `end`.
+  TargetStatesPtr targets_;          ///< For explanations; `in` has the order of shares_.
 };
 
 /// The endpoints of one target, which is one locality.
@@ -291,7 +292,7 @@ class WeightedTarget final : public Policy {
 
   PickerPtr picker_of(ConnectivityState state) {
     if (state == ConnectivityState::kConnecting) return make_queue_picker();
-    std::vector<Share> shares;
+    std::vector<TargetShare> shares;
     auto targets = std::make_shared<TargetStates>();
     targets->config = config_;
     const std::vector<std::uint32_t> weights = weigh(state, targets->zones);

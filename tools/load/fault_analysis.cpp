@@ -9,10 +9,9 @@
 namespace signalbox::tools {
 namespace {
 
-constexpr std::int64_t kSecond = 1'000'000'000;
-constexpr std::int64_t kWindow = 5 * kSecond;
+constexpr std::int64_t kWindow = 5 * kSecondNs;
 constexpr std::int64_t kWindowBins = kWindow / kLoadBinNs;
-constexpr std::int64_t kSecondBins = kSecond / kLoadBinNs;
+constexpr auto kSecondBins = static_cast<std::int64_t>(kBinsInSecond);
 constexpr double kWithin = 1.2;
 constexpr double kFinest = 1e6;  // The limit is at least this much above the baseline; ns.
 constexpr double kShare = 0.99;
@@ -61,14 +60,14 @@ void FaultAnalysis::fault_began(std::int64_t at_ns, bool is_fault) {
   Fault fault{.at_ns = at_ns, .is_fault = is_fault};
   for (const auto& [rank, last] : last_answer_) {
     // The loop runs from the best rank to the worst, so the worst rank remains.
-    if (last >= at_ns - kSecond) fault.worst_before = rank;
+    if (last >= at_ns - kSecondNs) fault.worst_before = rank;
   }
   faults_.push_back(fault);
   figures_.emplace_back();
 }
 
 void FaultAnalysis::ended(const EndedCall& call, std::optional<std::uint32_t> rank) {
-  while (!recent_failures_.empty() && recent_failures_.front() < call.ended_ns - kSecond)
+  while (!recent_failures_.empty() && recent_failures_.front() < call.ended_ns - kSecondNs)
     recent_failures_.pop_front();
   if (is_failure(call.code)) {
     failed(call);
@@ -82,7 +81,8 @@ void FaultAnalysis::ended(const EndedCall& call, std::optional<std::uint32_t> ra
 // `fault`.
 bool FaultAnalysis::is_over(std::size_t fault, std::int64_t now_ns) const {
   return std::ranges::any_of(faults_, [&](const Fault& later) {
-    return later.is_fault && later.at_ns >= faults_[fault].at_ns + kSecond && later.at_ns <= now_ns;
+    return later.is_fault && later.at_ns >= faults_[fault].at_ns + kSecondNs &&
+           later.at_ns <= now_ns;
   });
 }
 
@@ -100,7 +100,7 @@ void FaultAnalysis::failed(const EndedCall& call) {
   recent_failures_.push_back(call.ended_ns);
   if (const auto fault = blamed(call)) ++figures_[*fault].lost;
   for (std::size_t i = 0; i < faults_.size(); ++i) {
-    if (faults_[i].failed_back && call.ended_ns <= *faults_[i].failed_back + kSecond)
+    if (faults_[i].failed_back && call.ended_ns <= *faults_[i].failed_back + kSecondNs)
       ++figures_[i].failback_errors;
   }
 }

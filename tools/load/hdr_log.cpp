@@ -22,7 +22,6 @@ constexpr std::uint32_t kCookie = 0x1c849313;
 constexpr std::uint32_t kCompressedCookie = 0x1c849314;  // The V2 encoding, compressed by zlib.
 // Significant decimal digits. Two digits cut each power of two from 256 on into 128 buckets.
 constexpr std::uint32_t kDigits = 2;
-constexpr std::size_t kBinsInSecond = 1'000'000'000 / kLoadBinNs;
 
 void append_big_endian(std::string& to, std::uint64_t value, unsigned bytes) {
   while (bytes-- > 0)

@@ -14,7 +14,6 @@
 namespace signalbox::tools {
 namespace {
 
-constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr const char* kUnknown = "unknown";
 
 std::size_t bins_in(std::chrono::nanoseconds duration) {
@@ -32,7 +31,7 @@ void add_latency(LoadBin& bin, std::uint64_t latency_ns) {
   bin.max_ns = std::max(bin.max_ns, latency_ns);
 }
 
-LoadShare& share_of(LoadBin& bin, std::uint32_t endpoint, std::uint32_t place) {
+LoadShare& share_at(LoadBin& bin, std::uint32_t endpoint, std::uint32_t place) {
   for (LoadShare& share : bin.shares) {
     if (share.endpoint == endpoint && share.place == place) return share;
   }
@@ -106,7 +105,7 @@ void LoadRecorder::sent(const SentCall& call) {
   ++side_.validity.sent;
   ++second_.sent;
   lateness_.record(not_negative(call.sent_ns - call.due_ns));
-  const auto second = static_cast<std::size_t>(not_negative(call.sent_ns) / kSecond);
+  const auto second = static_cast<std::size_t>(not_negative(call.sent_ns) / kSecondNs);
   if (second >= sent_by_second_.size()) sent_by_second_.resize(second + 1);
   ++sent_by_second_[second];
 }
@@ -120,7 +119,7 @@ void LoadRecorder::ended(const EndedCall& call) {
   ++bin.codes[call.code];
   ++side_.codes[call.code];
   LoadEndpoint& endpoint = side_.endpoints[call.endpoint];
-  LoadShare& share = share_of(bin, call.endpoint, endpoints_[call.endpoint].place);
+  LoadShare& share = share_at(bin, call.endpoint, endpoints_[call.endpoint].place);
   ++(is_ok ? share.ok : share.failed);
   ++(is_ok ? endpoint.ok : endpoint.failed);
   ++(is_ok ? side_.ok : side_.failed);

@@ -29,6 +29,9 @@ inline constexpr int kLoadReportVersion = 1;
 /// The width of a bin.
 inline constexpr std::int64_t kLoadBinNs = 100'000'000;
 
+inline constexpr std::int64_t kSecondNs = 1'000'000'000;
+inline constexpr std::size_t kBinsInSecond = kSecondNs / kLoadBinNs;
+
 /// A measurement is not valid if its lateness or its share of unsent calls is greater.
 inline constexpr std::uint64_t kMostLatenessP99Ns = 1'000'000;  // Unless --max-lateness differs.
 inline constexpr double kMostUnsentShare = 0.001;

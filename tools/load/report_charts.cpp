@@ -13,13 +13,12 @@
 namespace signalbox::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::size_t kMostPoints = 1200;
-constexpr double kSecond = 1e9;
 
-Json in_ms(const LoadBin& bin, std::uint64_t ns) {
-  return bin.latencies.empty() ? Json(nullptr) : Json(static_cast<double>(ns) / 1e6);
+OrderedJson in_ms(const LoadBin& bin, std::uint64_t ns) {
+  return bin.latencies.empty() ? OrderedJson(nullptr) : OrderedJson(static_cast<double>(ns) / 1e6);
 }
 
 std::uint64_t calls_to(const LoadBin& bin, std::uint32_t place) {
@@ -29,11 +28,11 @@ std::uint64_t calls_to(const LoadBin& bin, std::uint32_t place) {
   return calls;
 }
 
-Json places_json(const LoadSide& side, const std::vector<LoadBin>& points) {
-  Json places = Json::array();
+OrderedJson places_json(const LoadSide& side, const std::vector<LoadBin>& points) {
+  OrderedJson places = OrderedJson::array();
   for (std::size_t i = 0; i < side.places.size(); ++i) {
     std::uint64_t all = 0;
-    Json calls = Json::array();
+    OrderedJson calls = OrderedJson::array();
     for (const LoadBin& point : points) {
       const std::uint64_t count = calls_to(point, static_cast<std::uint32_t>(i));
       all += count;
@@ -50,14 +49,14 @@ double seconds_of(std::size_t point, double width, double ran_s) {
   return left > 0 ? std::min(left, width) : width;
 }
 
-Json codes_json(const LoadSide& side,
-                const std::vector<LoadBin>& points,
-                double width,
-                double ran_s) {
-  Json codes = Json::array();
+OrderedJson codes_json(const LoadSide& side,
+                       const std::vector<LoadBin>& points,
+                       double width,
+                       double ran_s) {
+  OrderedJson codes = OrderedJson::array();
   for (const auto& [code, count] : side.codes) {
     if (!is_failure(code) || count == 0) continue;
-    Json rates = Json::array();
+    OrderedJson rates = OrderedJson::array();
     for (std::size_t i = 0; i < points.size(); ++i) {
       const auto found = points[i].codes.find(code);
       rates.push_back(found == points[i].codes.end()
@@ -69,15 +68,16 @@ Json codes_json(const LoadSide& side,
   return codes;
 }
 
-Json side_json(const LoadSide& side, std::size_t together, double ran_s) {
+OrderedJson side_json(const LoadSide& side, std::size_t together, double ran_s) {
   const std::vector<LoadBin> points = wider_bins(side.bins, together);
-  const double width = static_cast<double>(together) * static_cast<double>(kLoadBinNs) / kSecond;
-  Json times = Json::array();
-  Json due = Json::array();
-  Json ok = Json::array();
-  Json p50 = Json::array();
-  Json p99 = Json::array();
-  Json most = Json::array();
+  const double width = static_cast<double>(together) * static_cast<double>(kLoadBinNs) /
+                       static_cast<double>(kSecondNs);
+  OrderedJson times = OrderedJson::array();
+  OrderedJson due = OrderedJson::array();
+  OrderedJson ok = OrderedJson::array();
+  OrderedJson p50 = OrderedJson::array();
+  OrderedJson p99 = OrderedJson::array();
+  OrderedJson most = OrderedJson::array();
   for (std::size_t i = 0; i < points.size(); ++i) {
     const LoadBin& point = points[i];
     std::uint64_t answered = 0;
@@ -112,12 +112,12 @@ std::size_t bins_in_point(const LoadReport& report) {
 }
 
 nlohmann::ordered_json load_charts_json(const LoadReport& report) {
-  Json faults = Json::array();
+  OrderedJson faults = OrderedJson::array();
   for (const LoadFault& fault : report.faults)
-    faults.push_back({{"at", static_cast<double>(fault.at_ns) / kSecond},
+    faults.push_back({{"at", static_cast<double>(fault.at_ns) / static_cast<double>(kSecondNs)},
                       {"name", fault.name},
                       {"is_fault", fault.is_fault}});
-  Json sides = Json::array();
+  OrderedJson sides = OrderedJson::array();
   for (const LoadSide& side : report.sides)
     sides.push_back(side_json(side, bins_in_point(report), report.ran_s));
   return {{"ran_s", report.ran_s}, {"faults", std::move(faults)}, {"sides", std::move(sides)}};

@@ -17,7 +17,7 @@
 namespace signalbox::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // --- fields --------------------------------------------------------------------------------------
 
@@ -114,64 +114,64 @@ void each_field(Self& of, const Visit& visit) {
 }
 
 template <class T>
-Json value_json(const T& value) {
+OrderedJson value_json(const T& value) {
   return value;
 }
 
 template <class T>
-Json value_json(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
+OrderedJson value_json(const std::optional<T>& value) {
+  return value ? OrderedJson(*value) : OrderedJson(nullptr);
 }
 
 template <class T>
-Json json_of(const T& from) {
-  Json to = Json::object();
+OrderedJson json_of(const T& from) {
+  OrderedJson to = OrderedJson::object();
   each_field(from, [&to](const char* name, const auto& value) { to[name] = value_json(value); });
   return to;
 }
 
 template <class T>
-Json list_json(const std::vector<T>& from) {
-  Json to = Json::array();
+OrderedJson list_json(const std::vector<T>& from) {
+  OrderedJson to = OrderedJson::array();
   for (const T& one : from)
     to.push_back(json_of(one));
   return to;
 }
 
 template <class T>
-void read(const Json& from, const char* name, T& to) {
+void read(const OrderedJson& from, const char* name, T& to) {
   to = from.at(name).get<T>();
 }
 
 template <class T>
-void read(const Json& from, const char* name, std::optional<T>& to) {
-  const Json& value = from.at(name);
+void read(const OrderedJson& from, const char* name, std::optional<T>& to) {
+  const OrderedJson& value = from.at(name);
   if (!value.is_null()) to = value.get<T>();
 }
 
 template <class T>
-T read_one(const Json& from) {
+T read_one(const OrderedJson& from) {
   T to;
   each_field(to, [&from](const char* name, auto& value) { read(from, name, value); });
   return to;
 }
 
 template <class T>
-void read_list(const Json& from, const char* name, std::vector<T>& to) {
-  for (const Json& one : from.at(name))
+void read_list(const OrderedJson& from, const char* name, std::vector<T>& to) {
+  for (const OrderedJson& one : from.at(name))
     to.push_back(read_one<T>(one));
 }
 
 // --- codes ---------------------------------------------------------------------------------------
 
-Json codes_json(const std::map<int, std::uint64_t>& codes) {
-  Json object = Json::object();
+OrderedJson codes_json(const std::map<int, std::uint64_t>& codes) {
+  OrderedJson object = OrderedJson::object();
   for (const auto& [code, count] : codes)
     object[code_key(code)] = count;
   return object;
 }
 
-std::map<int, std::uint64_t> codes_of(const Json& object) {
+std::map<int, std::uint64_t> codes_of(const OrderedJson& object) {
   std::map<int, std::uint64_t> codes;
   for (const auto& [name, count] : object.items()) {
     if (const auto code = code_of_key(name)) codes[*code] = count.get<std::uint64_t>();
@@ -181,8 +181,8 @@ std::map<int, std::uint64_t> codes_of(const Json& object) {
 
 // --- writing -------------------------------------------------------------------------------------
 
-Json histogram_json(const LatencyHistogram& histogram) {
-  Json buckets = Json::array();
+OrderedJson histogram_json(const LatencyHistogram& histogram) {
+  OrderedJson buckets = OrderedJson::array();
   for (std::size_t i = 0; i < histogram.counts().size(); ++i) {
     if (histogram.counts()[i] > 0) buckets.push_back({i, histogram.counts()[i]});
   }
@@ -198,8 +198,8 @@ Json histogram_json(const LatencyHistogram& histogram) {
           {"buckets", std::move(buckets)}};
 }
 
-Json bin_json(const LoadBin& bin) {
-  Json latencies = Json::array();
+OrderedJson bin_json(const LoadBin& bin) {
+  OrderedJson latencies = OrderedJson::array();
   for (const LoadBucket& bucket : bin.latencies)
     latencies.push_back({bucket.bucket, bucket.count});
   return {{"scheduled", bin.scheduled},
@@ -214,8 +214,8 @@ Json bin_json(const LoadBin& bin) {
 
 // --- reading -------------------------------------------------------------------------------------
 
-absl::Status read_histogram(const Json& from, LatencyHistogram& to) {
-  for (const Json& bucket : from.at("buckets")) {
+absl::Status read_histogram(const OrderedJson& from, LatencyHistogram& to) {
+  for (const OrderedJson& bucket : from.at("buckets")) {
     const auto index = bucket.at(0).get<std::size_t>();
     if (index >= LatencyHistogram::kBuckets)
       return absl::InvalidArgumentError(absl::StrCat(
@@ -229,7 +229,7 @@ absl::Status read_histogram(const Json& from, LatencyHistogram& to) {
   return absl::OkStatus();
 }
 
-LoadBin bin_of(const Json& from) {
+LoadBin bin_of(const OrderedJson& from) {
   LoadBin to;
   read(from, "scheduled", to.scheduled);
   read(from, "sent", to.sent);
@@ -238,7 +238,7 @@ LoadBin bin_of(const Json& from) {
   read(from, "p50_ns", to.p50_ns);
   read(from, "p99_ns", to.p99_ns);
   read(from, "max_ns", to.max_ns);
-  for (const Json& bucket : from.at("latencies"))
+  for (const OrderedJson& bucket : from.at("latencies"))
     to.latencies.push_back(
         {.bucket = bucket.at(0).get<std::uint32_t>(), .count = bucket.at(1).get<std::uint64_t>()});
   return to;
@@ -265,7 +265,7 @@ absl::Status check_indexes(const LoadSide& side) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<LoadSide> side_of(const Json& from) {
+absl::StatusOr<LoadSide> side_of(const OrderedJson& from) {
   LoadSide to;
   read(from, "name", to.name);
   to.validity = read_one<LoadValidity>(from.at("validity"));
@@ -285,7 +285,7 @@ absl::StatusOr<LoadSide> side_of(const Json& from) {
   read(from, "closed_loop_skipped", to.closed_loop_skipped);
   read_list(from, "places", to.places);
   read_list(from, "endpoints", to.endpoints);
-  for (const Json& bin : from.at("bins"))
+  for (const OrderedJson& bin : from.at("bins"))
     to.bins.push_back(bin_of(bin));
   read_list(from, "faults", to.faults);
   read(from, "cpu_per_call_ns", to.cpu_per_call_ns);
@@ -294,7 +294,7 @@ absl::StatusOr<LoadSide> side_of(const Json& from) {
   return to;
 }
 
-absl::StatusOr<LoadReport> report_of(const Json& from) {
+absl::StatusOr<LoadReport> report_of(const OrderedJson& from) {
   LoadReport to;
   read(from, "version", to.version);
   if (to.version != kLoadReportVersion)
@@ -309,7 +309,7 @@ absl::StatusOr<LoadReport> report_of(const Json& from) {
   read(from, "is_cut", to.is_cut);
   read(from, "merged", to.merged);
   read_list(from, "faults", to.faults);
-  for (const Json& side : from.at("sides")) {
+  for (const OrderedJson& side : from.at("sides")) {
     auto read_side = side_of(side);
     if (!read_side.ok()) return read_side.status();
     if (read_side->faults.size() != to.faults.size())
@@ -327,7 +327,7 @@ absl::StatusOr<LoadReport> report_of(const Json& from) {
 template <class T, class Read>
 absl::StatusOr<T> read_text(absl::string_view text, const char* what, Read read_it) {
   try {
-    return read_it(Json::parse(text.begin(), text.end()));
+    return read_it(OrderedJson::parse(text.begin(), text.end()));
   } catch (const nlohmann::json::exception& error) {
     return absl::InvalidArgumentError(absl::StrCat("not ", what, ": ", error.what()));
   }
@@ -336,7 +336,7 @@ absl::StatusOr<T> read_text(absl::string_view text, const char* what, Read read_
 }  // namespace
 
 nlohmann::ordered_json load_side_json(const LoadSide& side) {
-  Json bins = Json::array();
+  OrderedJson bins = OrderedJson::array();
   for (const LoadBin& bin : side.bins)
     bins.push_back(bin_json(bin));
   return {{"name", side.name},
@@ -362,7 +362,7 @@ nlohmann::ordered_json load_side_json(const LoadSide& side) {
 }
 
 nlohmann::ordered_json load_report_json(const LoadReport& report) {
-  Json sides = Json::array();
+  OrderedJson sides = OrderedJson::array();
   for (const LoadSide& side : report.sides)
     sides.push_back(load_side_json(side));
   return {{"version", report.version},

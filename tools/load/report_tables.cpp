@@ -24,7 +24,6 @@ namespace signalbox::tools {
 namespace {
 
 constexpr std::size_t kMostRows = 60;  // The most rows of the table by time.
-constexpr std::size_t kBinsInSecond = 1'000'000'000 / kLoadBinNs;
 
 std::string cell(absl::string_view classes, absl::string_view text) {
   return absl::StrCat("<td class=\"", classes, "\">", escape_html(text), "</td>");

@@ -37,7 +37,7 @@ constexpr std::array kFigures{
     FigureRow{"rate", "/s", false},
 };
 
-absl::Status wrong(absl::string_view text, absl::string_view why) {
+absl::Status refused(absl::string_view text, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("'", text, "': ", why));
 }
 
@@ -152,7 +152,7 @@ absl::StatusOr<Threshold> parse_threshold(absl::string_view text) {
   const auto end = bracket == absl::string_view::npos ? 0 : text.rfind(']');
   const auto at = end == absl::string_view::npos ? end : text.find_first_of("<>", end);
   if (at == absl::string_view::npos)
-    return wrong(text, "expected FIGURE>LIMIT or FIGURE[ACT]>LIMIT, with >, >=, < or <=");
+    return refused(text, "expected FIGURE>LIMIT or FIGURE[ACT]>LIMIT, with >, >=, < or <=");
   absl::string_view figure = text.substr(0, at);
   absl::string_view limit = text.substr(at + 1);
   const bool or_equal = absl::ConsumePrefix(&limit, "=");
@@ -162,19 +162,21 @@ absl::StatusOr<Threshold> parse_threshold(absl::string_view text) {
   if (bracket != absl::string_view::npos && bracket < at) {
     threshold.act = std::string(text.substr(bracket + 1, end - bracket - 1));
     if (threshold.act.empty() || end + 1 != at)
-      return wrong(text, "expected the name of an act between [ and ]");
+      return refused(text, "expected the name of an act between [ and ]");
     figure = text.substr(0, bracket);
   }
   const auto* const row = std::ranges::find(kFigures, figure, &FigureRow::name);
   if (row == kFigures.end())
-    return wrong(text,
-                 absl::StrCat("there is no figure '", figure, "'; there are: ", figure_names()));
+    return refused(text,
+                   absl::StrCat("there is no figure '", figure, "'; there are: ", figure_names()));
   if (!threshold.act.empty() && !row->is_of_acts)
-    return wrong(text, absl::StrCat(figure, " is a figure of the whole run; leave the [ACT] out"));
+    return refused(text,
+                   absl::StrCat(figure, " is a figure of the whole run; leave the [ACT] out"));
   threshold.figure = std::string(figure);
   threshold.unit = std::string(row->unit);
   const auto read = limit_of(limit, row->unit);
-  if (!read.ok()) return wrong(text, absl::StrCat(read.status().message(), ", got '", limit, "'"));
+  if (!read.ok())
+    return refused(text, absl::StrCat(read.status().message(), ", got '", limit, "'"));
   threshold.limit = *read;
   return threshold;
 }
@@ -186,7 +188,7 @@ absl::Status check_act(const Threshold& threshold, const std::vector<Act>& acts)
     if (act.is_fault()) faults.push_back(act.name);
   }
   if (std::ranges::find(faults, threshold.act) != faults.end()) return absl::OkStatus();
-  return wrong(
+  return refused(
       threshold.text,
       absl::StrCat("the script has no fault '",
                    threshold.act,

@@ -17,8 +17,6 @@ namespace {
 using AddressProto = envoy::config::core::v3::Address;
 using envoy::config::core::v3::SocketAddress;
 
-constexpr std::uint32_t kMaxPort = 65'535;
-
 bool require_socket_address(const AddressProto& proto, const Field& field) {
   if (proto.has_socket_address()) return true;
   const char* found = proto.has_pipe()                     ? "pipe"

@@ -9,11 +9,15 @@
 
 #pragma once
 
+#include <cstdint>
+
 #include "messages/ids.hpp"
 #include "signalbox/envoy/config/core/v3/address.pb.h"
 #include "xds/parse/validation_errors.hpp"
 
 namespace signalbox::xds {
+
+inline constexpr std::uint32_t kMaxPort = 65'535;
 
 /// An IP literal and a port, in canonical form, so that equal addresses have equal texts.
 Address parse_address(const envoy::config::core::v3::Address& proto, const Field& field);

@@ -20,13 +20,12 @@ namespace signalbox::xds {
 namespace {
 
 namespace protobuf = ::google::protobuf;
-using Json = nlohmann::json;
 using TypedStruct = signalbox::xds::type::v3::TypedStruct;
 
-Json to_json(const protobuf::Struct& structure);
+nlohmann::json json_of(const protobuf::Struct& structure);
 
 // Recursion is bounded: protobuf has parsed the value with at most a hundred levels.
-Json to_json(const protobuf::Value& value) {
+nlohmann::json json_of(const protobuf::Value& value) {
   switch (value.kind_case()) {
     case protobuf::Value::kNumberValue:
       return value.number_value();
@@ -35,11 +34,11 @@ Json to_json(const protobuf::Value& value) {
     case protobuf::Value::kBoolValue:
       return value.bool_value();
     case protobuf::Value::kStructValue:
-      return to_json(value.struct_value());
+      return json_of(value.struct_value());
     case protobuf::Value::kListValue: {
-      Json list = Json::array();
+      nlohmann::json list = nlohmann::json::array();
       for (const protobuf::Value& item : value.list_value().values())
-        list.push_back(to_json(item));
+        list.push_back(json_of(item));
       return list;
     }
     case protobuf::Value::kNullValue:
@@ -49,10 +48,10 @@ Json to_json(const protobuf::Value& value) {
   return nullptr;
 }
 
-Json to_json(const protobuf::Struct& structure) {
-  Json object = Json::object();
+nlohmann::json json_of(const protobuf::Struct& structure) {
+  nlohmann::json object = nlohmann::json::object();
   for (const auto& [name, value] : structure.fields())
-    object[name] = to_json(value);
+    object[name] = json_of(value);
   return object;
 }
 
@@ -130,11 +129,11 @@ void add_refused(const Extension& extension, const absl::Status& why, const Fiel
 }
 
 std::string json_text(const protobuf::Struct& structure) {
-  return to_json(structure).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_of(structure).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string json_text(const protobuf::Value& value) {
-  return to_json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_of(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace signalbox::xds

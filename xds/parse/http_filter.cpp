@@ -157,7 +157,7 @@ void require_terminal_last(const std::vector<HttpFilter>& filters, const Field& 
 }
 
 // The configuration of an override, without the FilterConfig messages around it.
-struct Unwrapped {
+struct UnwrappedFilter {
   ::google::protobuf::Any config;
   bool has_config = true;
   bool is_optional = false;
@@ -165,9 +165,9 @@ struct Unwrapped {
 };
 
 // Removes the FilterConfig messages around an override; nullopt: an error was added.
-std::optional<Unwrapped> unwrap(const ::google::protobuf::Any& any, const Field& field) {
+std::optional<UnwrappedFilter> unwrap(const ::google::protobuf::Any& any, const Field& field) {
   const std::size_t most = field.options().limits.max_any_nesting;
-  Unwrapped unwrapped;
+  UnwrappedFilter unwrapped;
   unwrapped.config = any;
   for (std::size_t depth = 0; unwrapped.config.type_url() == type_url_of<FilterConfig>(); ++depth) {
     if (depth == most) {

@@ -17,8 +17,6 @@ namespace {
 
 using HealthCheckConfigProto = envoy::config::endpoint::v3::Endpoint::HealthCheckConfig;
 
-constexpr std::uint32_t kMaxPort = 65'535;
-
 void add_address(const envoy::config::core::v3::Address& proto,
                  Endpoint& endpoint,
                  EndpointsSoFar& so_far,

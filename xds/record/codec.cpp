@@ -24,7 +24,7 @@ namespace proto = recording::v1;
 
 constexpr absl::string_view kMagic = "signalbox-recording ";
 constexpr std::chrono::hours kLatest{24 * 365 * 10};  // The latest time of an event.
-constexpr std::size_t kPrefix = 8;                    // The bytes of length and checksum.
+constexpr std::size_t kFrameHead = 8;                 // The bytes of length and checksum.
 constexpr std::size_t kShown = 24;  // The most bytes of a foreign file that an error shows.
 
 // FNV-1a. It finds damage, and is no protection against forgery.
@@ -50,7 +50,7 @@ std::uint32_t read_number(absl::string_view bytes) {
 std::string framed(const proto::Frame& frame) {
   const std::string content = frame.SerializeAsString();
   std::string bytes;
-  bytes.reserve(kPrefix + content.size());
+  bytes.reserve(kFrameHead + content.size());
   append_number(bytes, static_cast<std::uint32_t>(content.size()));
   append_number(bytes, checksum(content));
   bytes += content;
@@ -310,7 +310,7 @@ class Reader {
 
   // Whether the rest of the file is shorter than its first frame says.
   bool is_cut() const {
-    return rest_.size() < kPrefix || rest_.size() - kPrefix < read_number(rest_);
+    return rest_.size() < kFrameHead || rest_.size() - kFrameHead < read_number(rest_);
   }
 
   absl::Status damaged(absl::string_view why) const {
@@ -319,7 +319,7 @@ class Reader {
 
   // Precondition: !is_cut().
   absl::Status read_frame(proto::Frame& frame) {
-    const absl::string_view content = rest_.substr(kPrefix, read_number(rest_));
+    const absl::string_view content = rest_.substr(kFrameHead, read_number(rest_));
     if (checksum(content) != read_number(rest_.substr(4)))
       return damaged("the checksum is not that of the bytes");
     constexpr auto kMost = static_cast<std::size_t>(std::numeric_limits<int>::max());
@@ -329,7 +329,7 @@ class Reader {
     return absl::OkStatus();
   }
 
-  void pass_frame() { rest_.remove_prefix(kPrefix + read_number(rest_)); }
+  void pass_frame() { rest_.remove_prefix(kFrameHead + read_number(rest_)); }
 
   absl::Status read_header(RecordingHeader& header) {
     if (is_cut()) {
