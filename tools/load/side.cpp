@@ -46,10 +46,10 @@ using Json = nlohmann::json;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-constexpr milliseconds kRound{10};         // Between two looks at rings and stdin.
-constexpr milliseconds kStateWait{50};     // Between two looks at stdin before the load.
-constexpr milliseconds kPlacesEvery{100};  // Between two looks at the runtime's status.
-constexpr milliseconds kLiveEvery{200};    // Between two lines of live counts.
+constexpr milliseconds kSideRound{10};          // Between two looks at rings and stdin.
+constexpr milliseconds kStateWait{50};          // Between two looks at stdin before the load.
+constexpr milliseconds kPlacesAskedEvery{100};  // Between two looks at the runtime's status.
+constexpr milliseconds kLiveEvery{200};         // Between two lines of live counts.
 constexpr auto kCutGrace = std::chrono::seconds(1);
 constexpr auto kLastAnswers = std::chrono::seconds(2);  // Time after the last call's deadline.
 
@@ -238,7 +238,7 @@ class SideRun {
     engine_->start(begin);
     const auto last = measured_ + plan_.calls.duration + plan_.calls.call_timeout + kLastAnswers;
     while (!engine_->is_done() && Clock::now() < std::min(last, cut_deadline())) {
-      if (const auto line = lines_.next(kRound)) obey(Json::parse(*line, nullptr, false));
+      if (const auto line = lines_.next(kSideRound)) obey(Json::parse(*line, nullptr, false));
       if (lines_.has_ended()) std::_Exit(kExitUsage);  // The parent has ended.
       look();
     }
@@ -300,7 +300,7 @@ class SideRun {
   // Gives the recorder the places of endpoints. The collector holds calls back for a moment, so the
   // recorder usually knows an endpoint's place before it gets the endpoint's first calls.
   void tell_places(Clock::time_point now) {
-    next_places_ = now + kPlacesEvery;
+    next_places_ = now + kPlacesAskedEvery;
     for (const auto& [address, place] : places_of(client_.runtime->status(), plan_.target)) {
       if (const auto known = places_.find(address);
           known != places_.end() && known->second == place)
