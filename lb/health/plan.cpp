@@ -259,6 +259,7 @@ void give(const Row& row,
           Plan& plan) {
   PlannedPriority& planned = planned_of(plan, row);
   std::vector<Locality> localities;
+  localities.reserve(planned.localities.size());
   for (const PlannedLocality& locality : planned.localities)
     localities.push_back({locality.name, locality.weight, {}});
   std::vector<std::vector<const Host*>> meant(localities.size());
