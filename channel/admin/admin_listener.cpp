@@ -20,11 +20,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "channel/admin/http_door.hpp"
+
 namespace signalbox::channel {
 namespace {
 
 constexpr mode_t kMode = 0660;
-constexpr int kBacklog = 128;
 
 std::string error_text(int error) {
   return std::system_category().message(error);

@@ -50,6 +50,9 @@ struct AcceptedConnection {
   socklen_t peer_size = 0;
 };
 
+/// The most connections that the kernel keeps until the door accepts them.
+inline constexpr int kBacklog = 128;
+
 struct HttpDoorLimits {
   std::size_t most = 256;  ///< Waiting connections.
   std::chrono::milliseconds patience{2000};

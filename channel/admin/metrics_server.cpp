@@ -19,8 +19,6 @@
 namespace signalbox::channel {
 namespace {
 
-constexpr int kMetricsBacklog = 128;
-
 struct HostAndPort {
   std::string host;
   std::string port;
@@ -60,8 +58,7 @@ int listen_on(const addrinfo& name) {
   if (descriptor < 0) return -1;
   const int on = 1;  // Old connections on the port must not block bind().
   ::setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (::bind(descriptor, name.ai_addr, name.ai_addrlen) == 0 &&
-      ::listen(descriptor, kMetricsBacklog) == 0)
+  if (::bind(descriptor, name.ai_addr, name.ai_addrlen) == 0 && ::listen(descriptor, kBacklog) == 0)
     return descriptor;
   const int error = errno;
   ::close(descriptor);
@@ -94,7 +91,7 @@ AdminResponse metrics_page(const AdminRequest& request, const std::function<std:
   if (request.method != "GET")
     return {.status = 405, .body = absl::StrCat("expected GET, got ", request.method, "\n")};
   if (request.path != "/metrics")
-    return {.status = 404, .body = "there is no such metrics_page; there is /metrics\n"};
+    return {.status = 404, .body = "there is no such page; there is /metrics\n"};
   return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = text()};
 }
 

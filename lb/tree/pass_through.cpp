@@ -7,6 +7,7 @@
 #include "messages/overloaded.hpp"
 
 namespace signalbox::lb {
+
 LbEffects PassThrough::step(const LbEvent& event, Instant now) {
   LbEffects effects;
   std::visit(Overloaded{

@@ -29,6 +29,7 @@ inline constexpr int kLoadReportVersion = 1;
 /// The width of a bin.
 inline constexpr std::int64_t kLoadBinNs = 100'000'000;
 
+/// A second, and how many bins it has.
 inline constexpr std::int64_t kSecondNs = 1'000'000'000;
 inline constexpr std::size_t kBinsInSecond = kSecondNs / kLoadBinNs;
 

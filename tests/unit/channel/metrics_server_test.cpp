@@ -48,7 +48,8 @@ TEST_CASE("metrics server: has one page, to be read", "[channel][metrics]") {
   const std::string page = ask(port, "GET /metrics HTTP/1.1\r\nHost: prometheus.example\r\n\r\n");
   CHECK_THAT(page, StartsWith("HTTP/1.1 200 ") && Contains("text/plain; version=0.0.4"));
   CHECK_THAT(page, Catch::EndsWith("\r\n\r\nx 1\n"));
-  CHECK_THAT(ask(port, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"), StartsWith("HTTP/1.1 404 "));
+  CHECK_THAT(ask(port, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+             StartsWith("HTTP/1.1 404 ") && Contains("there is no such page; there is /metrics"));
   CHECK_THAT(ask(port, "POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"),
              StartsWith("HTTP/1.1 405 "));
 }
