@@ -57,6 +57,7 @@ std::string remove_stale(const std::string& path) {
   if (::lstat(path.c_str(), &file) != 0) return errno == ENOENT ? "" : error_text(errno);
   if (!S_ISSOCK(file.st_mode)) return "a file is there that is no socket";
   const int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (probe < 0) return error_text(errno);
   const sockaddr_un name = unix_name(path);
   const int error = ::connect(probe, generic(name), sizeof name) == 0 ? 0 : errno;
   ::close(probe);
@@ -115,7 +116,7 @@ absl::StatusOr<AdminListener> AdminListener::open(const AdminAddress& address) {
 }
 
 AdminListener::AdminListener(AdminListener&& other) noexcept
-    : address_(other.address_),
+    : address_(std::move(other.address_)),
       descriptor_(other.release()),
       file_(std::exchange(other.file_, File())) {}
 

@@ -22,6 +22,7 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> serve(const std::string& address)
 // Whether a socket listens on this local IPv4 address and port.
 bool listens_on(const char* ip, int port) {
   const int descriptor = ::socket(AF_INET, SOCK_STREAM, 0);
+  REQUIRE(descriptor >= 0);
   sockaddr_in name{};
   name.sin_family = AF_INET;
   name.sin_port = htons(static_cast<std::uint16_t>(port));
