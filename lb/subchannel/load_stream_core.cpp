@@ -2,7 +2,6 @@
 #include "lb/subchannel/load_stream_core.hpp"
 
 #include <algorithm>
-#include <ranges>
 
 #include "messages/pick.hpp"
 
@@ -97,7 +96,7 @@ void LoadStreamCore::leave(LoadStreamEffects& effects) const {
 }
 
 Duration LoadStreamCore::wanted_period() const {
-  return std::ranges::min(periods_ | std::views::values);
+  return std::ranges::min_element(periods_, {}, &decltype(periods_)::value_type::second)->second;
 }
 
 Duration LoadStreamCore::next_backoff(bool had_report) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <ranges>
 #include <utility>
 
 namespace signalbox {
@@ -93,8 +92,8 @@ bool ClusterCounts::owes_drops(const Drops& drops) {
 bool ClusterCounts::is_owed() const {
   const std::lock_guard lock(mutex_);
   return breaker_drops_->sum(0) != breaker_reported_ ||
-         std::ranges::any_of(localities_ | std::views::values, owes_calls) ||
-         std::ranges::any_of(drops_ | std::views::values, owes_drops);
+         std::ranges::any_of(localities_, owes_calls, &decltype(localities_)::value_type::second) ||
+         std::ranges::any_of(drops_, owes_drops, &decltype(drops_)::value_type::second);
 }
 
 LocalityLoad ClusterCounts::unreported(const LocalityName& name,

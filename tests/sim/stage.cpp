@@ -146,7 +146,7 @@ void Stage::run_message(std::size_t job) {
   auto* actor = dynamic_cast<caf::scheduled_actor*>(jobs.front());
   if (actor != nullptr) {
     meet(*actor);
-    const auto* message = actor->mailbox().peek();
+    const auto* message = actor->peek_at_next_mailbox_element();
     if (message != nullptr && message->content().size() > 0) {
       trace_.note(clock_.now(), actor->name(), text_of(message->content()), actor->id());
       watch_endpoints(message->content());

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
 #include "tests/support/property.hpp"
@@ -56,7 +57,7 @@ PlanInput aggregate(std::vector<PlanLeaf> leaves) {
 PlanLeaf with_priorities(const std::string& name, std::size_t count) {
   std::vector<Priority> priorities;
   for (std::size_t i = 0; i < count; ++i)
-    priorities.push_back({{locality("a", {endpoint(name + "-" + std::to_string(i) + ":1")})}});
+    priorities.push_back({{locality("a", {endpoint(absl::StrCat(name, "-", i, ":1"))})}});
   return leaf(name, std::move(priorities));
 }
 
@@ -344,7 +345,7 @@ TEST_CASE("plan: without panic the first priority with a healthy endpoint has al
           "[lb][plan][ENV-30]") {
   std::vector<Endpoint> many;
   for (int i = 0; i < 150; ++i)
-    many.push_back(endpoint("u" + std::to_string(i) + ":1", HealthStatus::kUnhealthy));
+    many.push_back(endpoint(absl::StrCat("u", i, ":1"), HealthStatus::kUnhealthy));
   const Priority nobody{{}, {}, {locality("a", many)}};
   const Priority one{{locality("a", {endpoint("h:1")})}, {}, {locality("a", many)}};
   const Plan plan = planned(aggregate({leaf("primary", {nobody}), leaf("secondary", {one})}));
@@ -509,16 +510,16 @@ PlanInput any_input() {
           std::vector<Endpoint> endpoints;
           const auto size = *rc::gen::inRange(is_fit ? 0 : 1, 4);
           for (int e = 0; e < size; ++e) {
-            endpoints.push_back(endpoint("h" + std::to_string(number++) + ":1",
+            endpoints.push_back(endpoint(absl::StrCat("h", number++, ":1"),
                                          health,
                                          *rc::gen::inRange<std::uint32_t>(1, 1000)));
           }
-          list->push_back(locality("z" + std::to_string(z), std::move(endpoints), 1 + z * 7));
+          list->push_back(locality(absl::StrCat("z", z), std::move(endpoints), 1 + z * 7));
         }
       }
       priorities.push_back(std::move(priority));
     }
-    input.leaves.push_back(leaf("leaf" + std::to_string(l), std::move(priorities)));
+    input.leaves.push_back(leaf(absl::StrCat("leaf", l), std::move(priorities)));
     const auto policy = *rc::gen::inRange(0, 4);
     if (policy == 1) input.leaves.back().lb_policy = make_lb_config(RingHashConfig{});
     if (policy == 2) input.leaves.back().lb_policy = make_lb_config(PickFirstConfig{});
