@@ -2,6 +2,7 @@
 #include "actors/io/tcp_connector.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -36,6 +37,18 @@ void set_keepalive(int socket, const TcpKeepalive& keepalive) {
   set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
 }
 
+class TcpConnection final : public Connection {
+ public:
+  using Connection::Connection;
+
+  bool takes_calls() const override { return !is_lost_.load(std::memory_order_relaxed); }
+
+  void lose() const { is_lost_.store(true, std::memory_order_relaxed); }
+
+ private:
+  mutable std::atomic<bool> is_lost_{false};
+};
+
 // One attempt and its phase: it has not begun to connect, or waits because its address closed its
 // last connection at once (kResting; P3 of tcp_connector.hpp), connects (kConnecting), or has a
 // connection (kStanding). Only the loop's thread uses it, except give_up(), which ~Attempt calls on
@@ -69,8 +82,9 @@ struct Wish {
   std::uint64_t id = 0;
   Phase phase = Phase::kResting;
   Descriptor socket;
-  Instant established;       ///< When the current connection was established (P2).
-  ConnectionPtr connection;  ///< The connection that `connected` got; null before that.
+  Instant established;  ///< When the current connection was established (P2).
+  /// The connection that `connected` got; null before that.
+  std::shared_ptr<const TcpConnection> connection;
 };
 
 using WishPtr = std::shared_ptr<Wish>;
@@ -143,7 +157,8 @@ class TcpConnector::Loop final : public SocketLoop::Handler {
     const auto retire = [retire = options_.retire](const Connection* connection) {
       retire(std::unique_ptr<const Tracked>(connection));
     };
-    wish->connection = ConnectionPtr(new Connection(wish->address), retire);
+    wish->connection =
+        std::shared_ptr<const TcpConnection>(new TcpConnection(wish->address), retire);
     wish->tell([&](const Events& events) { events.connected(wish->connection); });
   }
 
@@ -153,6 +168,7 @@ class TcpConnector::Loop final : public SocketLoop::Handler {
     if (stood && SocketLoop::now() - wish->established < kStood)
       resting_[wish->address] = wish->established + kStood;
     const bool was_connected = wish->connection != nullptr;
+    if (was_connected) wish->connection->lose();
     const auto status = absl::UnavailableError(absl::StrCat(
         "connection to ", wish->address.str(), was_connected ? " was lost: " : " failed: ", why));
     forget(wish);

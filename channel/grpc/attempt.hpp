@@ -21,6 +21,7 @@
 #include <grpcpp/impl/call.h>
 #include <grpcpp/impl/call_hook.h>
 
+#include "channel/pick/lost_picks.hpp"
 #include "lb/pick/router.hpp"
 #include "lb/route/retry.hpp"
 #include "messages/counting/caller_stats.hpp"
@@ -31,19 +32,6 @@ namespace signalbox::channel {
 
 class CallBinder;
 
-/// The connections that a call was given, and that died before the call was sent, although the
-/// snapshot still had them.
-struct LostPicks {
-  /// The most addresses that picks from one snapshot avoid. A call with more of them waits for the
-  /// next snapshot: probably all endpoints are lost.
-  static constexpr std::size_t kMost = 3;
-
-  TriedAddresses addresses;
-  /// Another pick from the same snapshot may find another endpoint. False: there are more than
-  /// kMost addresses, or the last pick chose one that it should have avoided.
-  bool may_go_elsewhere = true;
-};
-
 /// A call that is looking for a connection: its last pick, and the data that all its picks share.
 /// When the call has a connection, Attempts keeps the CallIntent for further attempts. If the call
 /// has no call interceptor, its context keeps the CallIntent instead.
@@ -52,7 +40,6 @@ struct CallIntent {
   bool wait_for_ready = false;
   gpr_timespec started{};
   bool is_picked = false;
-  bool is_put_off = false;  ///< The picked connection died before the call was sent.
   bool is_limited = false;  ///< The route's timeout has been applied to the deadline.
   lb::RetryState retry;
   TriedAddresses tried;  ///< The addresses of ended attempts; empty unless retries avoid them.

@@ -157,7 +157,7 @@ void Attempts::make_again(const Call& last, AttemptedCall& owner, CallOpSetInter
   set_cookie_.clear();
   binder_->pick(intent_, method_.c_str(), context_);
   const bool waits = CallBinder::judge(intent_) == Verdict::kWait;
-  if (waits && !intent_.is_put_off) binder_->counts().count_queued();
+  if (waits && !intent_.pick.is_put_off()) binder_->counts().count_queued();
   wait(last, owner, std::exchange(intent_, CallIntent()))->PerformOpsOnCall(&ops, nullptr);
 }
 

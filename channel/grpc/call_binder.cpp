@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel/grpc/call_binder.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -173,12 +172,10 @@ bool CallBinder::pick(CallIntent& intent, const char* path, grpc::ClientContext&
     if (sequence() != intent.pick.sequence()) {
       intent.lost = nullptr;
     } else {
-      avoided = intent.lost->addresses;
-      avoided.insert(avoided.end(), intent.tried.begin(), intent.tried.end());
+      avoided = intent.lost->avoided(args.tried);
       args.tried = &avoided;
     }
   }
-  intent.is_put_off = false;
   if (intent.is_picked) {
     options_.router.repick(intent.pick, args);
   } else {
@@ -240,15 +237,7 @@ const lb::StreamLanes* CallBinder::lanes(const CallIntent& intent) {
 
 void CallBinder::put_off(CallIntent& intent) {
   if (intent.lost == nullptr) intent.lost = std::make_unique<LostPicks>();
-  LostPicks& lost = *intent.lost;
-  const Address& address = intent.pick.connection()->address();
-  const bool is_new = std::ranges::find(lost.addresses, address) == lost.addresses.end();
-  if (is_new) lost.addresses.push_back(address);
-  // The endpoint may have other connections beside the lost one.
-  const bool may_try_again = is_new || intent.pick.has_stream();
-  lost.may_go_elsewhere = may_try_again && lost.addresses.size() <= LostPicks::kMost;
-  intent.pick.put_off();
-  intent.is_put_off = true;
+  intent.lost->put_off(intent.pick);
 }
 
 bool CallBinder::is_alive(const CallIntent& intent) {

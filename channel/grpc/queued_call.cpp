@@ -65,7 +65,7 @@ std::shared_ptr<QueuedCall> QueuedCall::instead_of(const Call& call,
                                                    CallIntent intent) {
   auto self = std::make_shared<QueuedCall>(
       std::move(binder), std::move(intent), method, context, call.cq());
-  if (self->intent_.is_put_off) self->count();
+  if (self->intent_.pick.is_put_off()) self->count();
   self->make_holding_call();
   self->interception_ = {call.client_rpc_info(), &interceptor};
   GrpcAccess::own(context, std::make_shared<ContextOwner>(self, GrpcAccess::owned(context)));
@@ -79,7 +79,7 @@ std::shared_ptr<QueuedCall> QueuedCall::instead_of(const Call& call,
 
 void QueuedCall::count() {
   binder_->counts().count_queued();
-  if (intent_.is_put_off) binder_->counts().count_repicked();
+  if (intent_.pick.is_put_off()) binder_->counts().count_repicked();
 }
 
 void QueuedCall::make_holding_call() {
@@ -190,7 +190,7 @@ Verdict QueuedCall::pick_next() {
     if (!has_waited()) return Verdict::kWait;
     intent_.pick.end_delay();
   } else if (binder_->sequence() == intent_.pick.sequence()) {
-    const Verdict verdict = intent_.is_put_off ? Verdict::kWait : CallBinder::judge(intent_);
+    const Verdict verdict = intent_.pick.is_put_off() ? Verdict::kWait : CallBinder::judge(intent_);
     if (!may_go_elsewhere()) return verdict;
   }
   Verdict verdict = Verdict::kWait;
@@ -203,7 +203,7 @@ Verdict QueuedCall::pick_next() {
 
 // Whether the snapshot that has a dead connection for the call may have another one.
 bool QueuedCall::may_go_elsewhere() const {
-  return intent_.is_put_off && intent_.lost->may_go_elsewhere;
+  return intent_.pick.is_put_off() && intent_.lost->may_go_elsewhere();
 }
 
 // Releases this thread's claim on the call. False: while the call was claimed, it ended, its delay
@@ -214,7 +214,7 @@ bool QueuedCall::keep_waiting() {
   const std::uint64_t seen = intent_.pick.sequence();
   const bool is_delayed = intent_.pick.delay() > Duration::zero();
   const std::shared_ptr<const lb::StreamWait> stream = stream_;
-  const DelayType type = delay_type(intent_.pick, intent_.is_put_off);
+  const DelayType type = delay_type(intent_.pick);
   const Instant now = std::chrono::steady_clock::now();
   wait_.goes_on(type, now, binder_->callers());
   if (interception_.interceptor != nullptr)

@@ -22,11 +22,10 @@
 
 namespace signalbox::channel {
 
-/// Why a call with this pick waits. `is_stale`: the picked connection died before the call was
-/// sent.
-inline DelayType delay_type(const lb::Pick& pick, bool is_stale = false) {
+/// Why a call with this pick waits.
+inline DelayType delay_type(const lb::Pick& pick) {
   if (pick.delay() > Duration::zero()) return {DelayReason::kFilterDelay};
-  if (is_stale) return {DelayReason::kStalePick};
+  if (pick.is_put_off()) return {DelayReason::kStalePick};
   if (pick.outcome() == PickOutcome::kFail && pick.cluster() != nullptr)
     return {DelayReason::kFailing, pick.priority()};
   if (pick.outcome() == PickOutcome::kComplete) return {DelayReason::kStreams};

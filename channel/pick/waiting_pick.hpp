@@ -16,6 +16,7 @@
 #include <string>
 #include <utility>
 
+#include "channel/pick/lost_picks.hpp"
 #include "channel/pick/once_waiter.hpp"
 #include "channel/pick/pick_wait.hpp"
 #include "channel/pick/traced_call.hpp"
@@ -85,11 +86,15 @@ inline void repick(const lb::Router& router, lb::Pick& pick, const lb::CallArgs&
     pick.end_delay();
   }
   router.repick(pick, call);
+  if (is_lost(pick)) [[unlikely]]
+    pick_elsewhere(router, pick, call);
   if (is_delayed(pick)) pick.begin_delay(std::chrono::steady_clock::now());
 }
 
 inline lb::Pick pick(const lb::Router& router, const lb::CallArgs& call) {
   lb::Pick pick = router.pick(call);
+  if (is_lost(pick)) [[unlikely]]
+    pick_elsewhere(router, pick, call);
   if (is_delayed(pick)) pick.begin_delay(std::chrono::steady_clock::now());
   return pick;
 }

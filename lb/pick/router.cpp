@@ -233,6 +233,7 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   if (pick.delay() > Duration::zero()) return;
   pick.put_off();  // Otherwise the references of the previous pick would count against the limits.
   pick.outcome_ = PickOutcome::kQueue;
+  pick.is_put_off_ = false;
   pick.status_ = absl::OkStatus();
   const SnapshotCell::Reader snapshot(*cell_);
   __builtin_prefetch(snapshot->picker.get());  // Now, because the picker is used late.

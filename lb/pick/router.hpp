@@ -170,6 +170,7 @@ class Pick {
   void put_off() {
     if (outcome_ != PickOutcome::kComplete) return;
     outcome_ = PickOutcome::kQueue;
+    is_put_off_ = true;
     priority_ = PickResult::kNoPriority;
     connection_ = Use();
     leaf_ = Use();
@@ -177,6 +178,9 @@ class Pick {
     tracking_ = Tracking();
     if (session_ != nullptr) session_->forget();
   }
+
+  /// Whether put_off() has given up the endpoint, and the call has not picked again.
+  bool is_put_off() const { return is_put_off_; }
 
   /// The number of the snapshot that this pick read. A waiting call picks again when the cell has a
   /// snapshot with a higher number.
@@ -214,6 +218,7 @@ class Pick {
   PickOutcome outcome_ = PickOutcome::kQueue;
   bool auto_host_rewrite_ = false;  // Set when the call is routed, not by later picks.
   bool has_stream_ = false;
+  bool is_put_off_ = false;
   bool has_timeout_ = false;  // The flags of two values below are here, where they take no room.
   bool has_hash_ = false;
   std::uint8_t priority_ = PickResult::kNoPriority;  // See priority().

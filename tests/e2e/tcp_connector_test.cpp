@@ -40,6 +40,7 @@ TEST_CASE("tcp_connector: an endpoint is there while it takes connections", "[io
   REQUIRE(record.wait_for(1));
   CHECK(record.words() == Words{"connected"});
   CHECK(record.connection()->address() == server.address());
+  CHECK(record.connection()->takes_calls());
   const int taken = server.take_one();
   SECTION("and is lost when it resets them") {
     const linger reset{1, 0};
@@ -49,6 +50,7 @@ TEST_CASE("tcp_connector: an endpoint is there while it takes connections", "[io
     CHECK(record.words() == Words{"connected", "closed"});
     CHECK(absl::StrContains(record.status().message(), server.address().str() + " was lost"));
     CHECK(absl::StrContains(record.status().message(), "reset by peer"));
+    CHECK_FALSE(record.connection()->takes_calls());
   }
   SECTION("and nothing is said to it") {
     record.forget_connection();
@@ -104,6 +106,7 @@ TEST_CASE("tcp_connector: an idle connection that the server ends is made anew",
     const auto other = connector->connect({server.address()}, 10s, later.events());
     REQUIRE(later.wait_for(1));
     CHECK(record.words() == Words{"connected"});
+    CHECK(record.connection()->takes_calls());
     ::close(again);
   }
   SECTION("and is lost where that fails") {

@@ -53,7 +53,8 @@
 //
 // An endpoint can be picked once it is READY. RuntimeOptions::transport says when that is: by
 // default, when signalbox's gRPC connection to the endpoint is established; with kTcp, for data
-// planes with connections of their own, when the endpoint accepts TCP connections.
+// planes with connections of their own, when the endpoint accepts TCP connections. Picks pass over
+// the endpoint from the moment when signalbox sees this connection end.
 
 #pragma once
 
@@ -111,7 +112,8 @@ class Router {
 
   /// The first pick of a call; never blocks. By the outcome of the Pick:
   /// - kComplete: send the call on connection().
-  /// - kQueue: call wait(), then repick(). A call that a filter delays (Pick::delay) has kQueue.
+  /// - kQueue: call wait(), then repick(). Calls that a filter delays (Pick::delay) have kQueue, as
+  ///   have calls for which there are only endpoints that have just been lost.
   /// - kFail: the call fails. If the call is wait_for_ready, proceed as for kQueue instead.
   /// - kDrop: the call ends with Pick::status(), even if it is wait_for_ready. The status is OK if
   ///   a filter has ended the call with OK.
