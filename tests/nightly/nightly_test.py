@@ -95,6 +95,13 @@ class PartsTest(unittest.TestCase):
                             if word.startswith("[S")]:
                     self.assertEqual(tag, f"[{one.name}]")
 
+    def test_programs_under_sanitizers_know_the_suppressions(self) -> None:
+        sanitized = [command for one in PARTS for command in one.commands(1) if command.words[0].startswith("build/asan/")]
+        self.assertTrue(sanitized)
+        for command in sanitized:
+            options = dict(command.environment)["UBSAN_OPTIONS"]
+            self.assertTrue((ROOT / options.partition("suppressions=")[2]).is_file(), options)
+
     def test_the_fuzz_targets_share_the_seconds_as_fuzz_py_does(self) -> None:
         text = (ROOT / "tests" / "fuzz" / "fuzz.py").read_text(encoding="utf-8")
         targets = text.partition("TARGETS = {")[2].partition("}")[0].count(":")

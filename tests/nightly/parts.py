@@ -36,6 +36,10 @@ class Part:
     beyond: str = ""
 
 
+# As ./run asan sets it. Paths are those of the checkout, where every command runs.
+SANITIZED = (("UBSAN_OPTIONS", "print_stacktrace=1:suppressions=conf/sanitizers/ubsan.supp"),)
+
+
 def program(preset: str, path: str, *words: str, **how) -> Command:
     return Command((f"build/{preset}/{path}", *words), **how)
 
@@ -46,7 +50,7 @@ def run(*words: str, **how) -> Command:
 
 def simulated(preset: str, seeds: int, *words: str) -> Command:
     return program(preset, "tests/sim/signalbox_sim", "--seeds", str(seeds), "--seed", "{seed}", "--brief", *words,
-                   counted=r"^(\d+) passed")
+                   counted=r"^(\d+) passed", environment=SANITIZED if preset == "asan" else ())
 
 
 def rounds(amount: int, each: int, **programs: tuple[str, str]) -> list[Command]:
