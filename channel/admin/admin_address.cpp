@@ -19,12 +19,17 @@ absl::Status refuse(absl::string_view text, absl::string_view why) {
       "admin address '", text, "': ", why, "; expected unix:PATH, or HOST:PORT of the loopback"));
 }
 
+bool has_nul(absl::string_view text) {
+  return text.find('\0') != absl::string_view::npos;
+}
+
 // The IP address of a loopback host; nullopt for any other host.
 std::optional<std::string> loopback_ip(absl::string_view host) {
   if (absl::EqualsIgnoreCase(host, "localhost")) return "127.0.0.1";
   if (host == "[::1]") return "::1";
+  if (has_nul(host)) return std::nullopt;  // inet_pton() would read only what is before it.
   in_addr ip{};
-  const std::string text(host);
+  std::string text(host);
   if (::inet_pton(AF_INET, text.c_str(), &ip) != 1 || ntohl(ip.s_addr) >> 24U != 127)
     return std::nullopt;
   return text;
@@ -40,8 +45,7 @@ std::pair<absl::string_view, absl::string_view> split(absl::string_view text) {
 absl::StatusOr<AdminAddress> parse_unix(absl::string_view text, absl::string_view path) {
   constexpr std::size_t kLongest = sizeof(sockaddr_un::sun_path) - 1;
   if (path.empty()) return refuse(text, "the path is empty");
-  if (absl::StrContains(path, absl::string_view("\0", 1)))
-    return refuse(text, "the path has a NUL");
+  if (has_nul(path)) return refuse(text, "the path has a NUL");
   if (path.size() > kLongest) {
     return refuse(text, absl::StrCat("the path has ", path.size(), " bytes, more than ", kLongest));
   }

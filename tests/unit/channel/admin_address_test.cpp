@@ -57,6 +57,7 @@ TEST_CASE("admin address: what others could reach, or nobody, is refused and nam
       {"localhost:http", "'http' is no port"},
       {"localhost:65536", "'65536' is no port"},
       {"localhost:-1", "'-1' is no port"},
+      {std::string("127.0.0.1\0x:1", 13), "is no loopback address"},
       {"", "there is no port"},
       {"unix:", "the path is empty"},
       {std::string("unix:a\0b", 8), "NUL"},
@@ -76,6 +77,7 @@ TEST_CASE("admin address: a Host header names the loopback, or another machine",
     CHECK(is_loopback_host(host));
   for (const char* host : {"", "example.com", "localhost.example.com:1", "10.0.0.1:1", "0.0.0.0"})
     CHECK_FALSE(is_loopback_host(host));
+  CHECK_FALSE(is_loopback_host(absl::string_view("127.0.0.1\0", 10)));
 }
 
 }  // namespace signalbox::channel
