@@ -48,4 +48,9 @@ inline bool is_lost(const lb::Pick& pick) {
 /// off: then the call waits for the next snapshot. Precondition: is_lost(pick).
 void pick_elsewhere(const lb::Router& router, lb::Pick& pick, const lb::CallArgs& call);
 
+inline void pass_over_lost(const lb::Router& router, lb::Pick& pick, const lb::CallArgs& call) {
+  if (is_lost(pick)) [[unlikely]]
+    pick_elsewhere(router, pick, call);
+}
+
 }  // namespace signalbox::channel

@@ -145,6 +145,7 @@ Registration Router::on_change(const Pick& pick, std::function<void()> changed) 
 
 Pick Router::pick_until(const CallArgs& call, Clock::time_point deadline, OnFail on_fail) const {
   Pick pick = this->pick(call);
+  channel::pass_over_lost(router_, pick, call);
   const CallerStats* const callers = target_->callers().get();
   if (!channel::has_to_wait(pick, on_fail)) {
     channel::count_unserved(pick, callers);
@@ -179,6 +180,7 @@ Registration Router::pick_async(const CallArgs& call,
                                 OnFail on_fail) const {
   Pick pick = this->pick(call);
   if (picked == nullptr) return {};
+  channel::pass_over_lost(router_, pick, call);
   if (!channel::has_to_wait(pick, on_fail)) {
     channel::count_unserved(pick, target_->callers().get());
     picked(std::move(pick));

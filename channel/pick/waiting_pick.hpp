@@ -79,22 +79,21 @@ inline void repick_last(const lb::Router& router, lb::Pick& pick, const lb::Call
   router.repick(pick, call);
 }
 
-/// Picks again, unless the call is still delayed.
+/// Picks again, unless the call is still delayed, and passes over lost endpoints.
 inline void repick(const lb::Router& router, lb::Pick& pick, const lb::CallArgs& call) {
   if (is_delayed(pick)) {
     if (std::chrono::steady_clock::now() < pick.due()) return;
     pick.end_delay();
   }
   router.repick(pick, call);
-  if (is_lost(pick)) [[unlikely]]
-    pick_elsewhere(router, pick, call);
+  pass_over_lost(router, pick, call);
   if (is_delayed(pick)) pick.begin_delay(std::chrono::steady_clock::now());
 }
 
+/// The first pick of a call. It does not look at the picked connection, which is often not in the
+/// CPU's cache, so the connection may be lost.
 inline lb::Pick pick(const lb::Router& router, const lb::CallArgs& call) {
   lb::Pick pick = router.pick(call);
-  if (is_lost(pick)) [[unlikely]]
-    pick_elsewhere(router, pick, call);
   if (is_delayed(pick)) pick.begin_delay(std::chrono::steady_clock::now());
   return pick;
 }

@@ -3,6 +3,8 @@
 // The Pick API over a real control plane and real connections.
 #include <atomic>
 #include <future>
+#include <memory>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -14,6 +16,7 @@
 namespace signalbox::test {
 namespace {
 
+using namespace std::chrono_literals;
 using Catch::Matchers::Contains;
 using Clock = std::chrono::steady_clock;
 
@@ -477,6 +480,41 @@ TEST_CASE("router: a pick outlives the runtime, and so does the router", "[e2e][
   bool told = false;
   router->on_change(late, [&] { told = true; });
   CHECK(told);
+}
+
+TEST_CASE("router: no pick that looks goes to a connection that has ended",
+          "[e2e][runtime][router]") {
+  auto first = std::make_unique<BackendProcess>("first");
+  const BackendProcess second("second");
+  const auto plane = start_plane(simple_yaml("orders", "c", {first->address, second.address}));
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto router = router_of(*runtime);
+  CallArgs args{.path = kPath, .seed = 1};
+  Pick held;
+  REQUIRE(eventually([&] {
+    ++args.seed;
+    held = router->pick(args);
+    return held.connection() != nullptr && held.connection()->address().str() == first->address;
+  }));
+  const bool is_async = GENERATE(false, true);
+  const auto next_pick = [&]() -> Pick {
+    ++args.seed;
+    if (!is_async) return router->pick_until(args, Clock::now() + kPatience);
+    std::promise<Pick> picked;
+    auto answer = picked.get_future();
+    router->pick_async(
+        args, Clock::now() + kPatience, [&](Pick pick) { picked.set_value(std::move(pick)); });
+    return answer.get();
+  };
+  std::thread killer([&] { first.reset(); });
+  for (const auto limit = Clock::now() + kPatience; held.connection()->takes_calls();)
+    if (Clock::now() > limit) break;
+  // Now the connection knows of its end, and the policies hear of it within a millisecond.
+  int to_ended = 0;
+  for (const auto end = Clock::now() + 20ms; Clock::now() < end;)
+    to_ended += next_pick().connection() == held.connection() ? 1 : 0;
+  killer.join();
+  CHECK(to_ended == 0);
 }
 
 TEST_CASE("router: a wrong target is an error that says so", "[e2e][runtime][router]") {

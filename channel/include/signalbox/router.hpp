@@ -53,8 +53,9 @@
 //
 // An endpoint can be picked once it is READY. RuntimeOptions::transport says when that is: by
 // default, when signalbox's gRPC connection to the endpoint is established; with kTcp, for data
-// planes with connections of their own, when the endpoint accepts TCP connections. Picks pass over
-// the endpoint from the moment when signalbox sees this connection end.
+// planes with connections of their own, when the endpoint accepts TCP connections. When signalbox
+// sees this connection end, Connection::takes_calls() is false at once. The policies hear of it
+// later, and the next snapshot is without the endpoint.
 
 #pragma once
 
@@ -111,9 +112,9 @@ class Router {
   explicit Router(std::shared_ptr<channel::Target> target);
 
   /// The first pick of a call; never blocks. By the outcome of the Pick:
-  /// - kComplete: send the call on connection().
-  /// - kQueue: call wait(), then repick(). Calls that a filter delays (Pick::delay) have kQueue, as
-  ///   have calls for which there are only endpoints that have just been lost.
+  /// - kComplete: send the call on connection(). It may have ended since the snapshot was made: if
+  ///   its takes_calls() is false, call repick().
+  /// - kQueue: call wait(), then repick(). A call that a filter delays (Pick::delay) has kQueue.
   /// - kFail: the call fails. If the call is wait_for_ready, proceed as for kQueue instead.
   /// - kDrop: the call ends with Pick::status(), even if it is wait_for_ready. The status is OK if
   ///   a filter has ended the call with OK.
@@ -121,6 +122,8 @@ class Router {
 
   /// Picks again for a call that waits. The call keeps its route, cluster, timeout and hash (gRFC
   /// A31, A42). Pass the CallArgs of the first pick. A complete Pick gives up its connection first.
+  /// Passes over endpoints with connections that take no calls any more. If there is no other
+  /// endpoint, the outcome is kQueue.
   /// While a filter's delay of the call lasts (Pick::delay), repick() changes nothing.
   void repick(Pick& pick, const CallArgs& call) const;
 
@@ -134,7 +137,7 @@ class Router {
   /// timeout (A31), counted from now, whichever comes first. kQueue: no endpoint was ready in time.
   /// kFail and kDrop have the reason in status(). With OnFail::kWait, kFail means that the last
   /// pick before the end of the wait failed, too. When the first pick is complete, pick_until()
-  /// costs as much as pick().
+  /// costs as much as pick() and a look at the connection, takes_calls().
   Pick pick_until(const CallArgs& call,
                   Clock::time_point deadline,
                   OnFail on_fail = OnFail::kReturn) const;

@@ -207,13 +207,18 @@ TEST_CASE("lost_picks: a pick passes over connections that have ended", "[channe
   const auto picked = [&](const lb::Pick& pick) -> std::string {
     return pick.connection() == nullptr ? "none" : pick.connection()->address().str();
   };
+  const auto pick_alive = [&](const lb::CallArgs& args) {
+    lb::Pick pick = channel::pick(fixture.router, args);
+    pass_over_lost(fixture.router, pick, args);
+    return pick;
+  };
   publish(6);
-  CHECK(picked(channel::pick(fixture.router, call)) == "a:1");
+  CHECK(picked(pick_alive(call)) == "a:1");
   SECTION("to the next one") {
     end({0});
-    CHECK(picked(channel::pick(fixture.router, call)) == "b:1");
+    CHECK(picked(pick_alive(call)) == "b:1");
     end({1, 2});
-    lb::Pick pick = channel::pick(fixture.router, call);
+    lb::Pick pick = pick_alive(call);
     CHECK(picked(pick) == "d:1");
     CHECK_FALSE(pick.is_put_off());
     CHECK(endpoints[0].uses() == 0);
@@ -221,7 +226,7 @@ TEST_CASE("lost_picks: a pick passes over connections that have ended", "[channe
     AND_THEN("again, when the call is picked again") {
       endpoints[0].is_ended = false;
       end({3});
-      const lb::Pick first = channel::pick(fixture.router, call);
+      const lb::Pick first = pick_alive(call);
       CHECK(picked(first) == "a:1");
       end({0});
       channel::repick(fixture.router, pick, call);
@@ -233,11 +238,11 @@ TEST_CASE("lost_picks: a pick passes over connections that have ended", "[channe
     const TriedAddresses tried = {Address("b:1")};
     lb::CallArgs avoids = call;
     avoids.tried = &tried;
-    CHECK(picked(channel::pick(fixture.router, avoids)) == "c:1");
+    CHECK(picked(pick_alive(avoids)) == "c:1");
   }
   SECTION("of which there are not too many") {
     end({0, 1, 2, 3});
-    const lb::Pick pick = channel::pick(fixture.router, call);
+    const lb::Pick pick = pick_alive(call);
     CHECK(pick.outcome() == PickOutcome::kQueue);
     CHECK(pick.is_put_off());
     CHECK(delay_type(pick).reason == DelayReason::kStalePick);
@@ -247,7 +252,7 @@ TEST_CASE("lost_picks: a pick passes over connections that have ended", "[channe
   SECTION("and waits for a publication if all have ended") {
     end({0, 1});
     publish(2);
-    lb::Pick pick = channel::pick(fixture.router, call);
+    lb::Pick pick = pick_alive(call);
     CHECK(pick.outcome() == PickOutcome::kQueue);
     CHECK_FALSE(may_repick(fixture.router, pick));
     publish(3);
