@@ -37,6 +37,7 @@ void set_keepalive(int socket, const TcpKeepalive& keepalive) {
   set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
 }
 
+// A connection that knows of its end before the policies do. The loop's thread ends it.
 class TcpConnection final : public Connection {
  public:
   using Connection::Connection;

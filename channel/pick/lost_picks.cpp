@@ -23,15 +23,14 @@ TriedAddresses LostPicks::avoided(const TriedAddresses* tried) const {
 
 void pick_elsewhere(const lb::Router& router, lb::Pick& pick, const lb::CallArgs& call) {
   LostPicks lost;
-  lost.put_off(pick);
-  while (lost.may_go_elsewhere()) {
+  do {
+    lost.put_off(pick);
+    if (!lost.may_go_elsewhere()) return;
     const TriedAddresses avoided = lost.avoided(call.tried);
     lb::CallArgs args = call;
     args.tried = &avoided;
     router.repick(pick, args);
-    if (!is_lost(pick)) return;
-    lost.put_off(pick);
-  }
+  } while (is_lost(pick));
 }
 
 }  // namespace signalbox::channel

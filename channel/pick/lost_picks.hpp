@@ -3,10 +3,11 @@
 // LostPicks — the endpoints that one snapshot gave to a call, and that have lost their connections
 // since. Other endpoints of the snapshot may still take the call.
 //
-//   call_binder, router: the picked connection has ended ─▶ [put_off] ─▶ avoided() ─▶ picks again
+//   channel's calls: call_binder ─▶ [LostPicks] ─▶ queued_call picks again
+//   Pick API: router, waiting_pick ─▶ [pass_over_lost] ─▶ picks again
 //
 // A connection learns of its end before the policies do, so for some time the newest snapshot has
-// connections that take no calls.
+// connections that take no calls. A LostPicks belongs to one call, and to one thread at a time.
 
 #pragma once
 
@@ -44,10 +45,11 @@ inline bool is_lost(const lb::Pick& pick) {
   return pick.outcome() == PickOutcome::kComplete && !pick.connection()->takes_calls();
 }
 
-/// Picks again, without the endpoints that are lost. Afterwards the pick is not lost, or it is put
-/// off: then the call waits for the next snapshot. Precondition: is_lost(pick).
+/// Does the work of pass_over_lost() for a pick that is lost.
 void pick_elsewhere(const lb::Router& router, lb::Pick& pick, const lb::CallArgs& call);
 
+/// If the pick is lost, picks again without the lost endpoints. Afterwards the pick is not lost, or
+/// it is put off: then the call waits for the next snapshot. Reads the picked connection.
 inline void pass_over_lost(const lb::Router& router, lb::Pick& pick, const lb::CallArgs& call) {
   if (is_lost(pick)) [[unlikely]]
     pick_elsewhere(router, pick, call);
