@@ -233,6 +233,8 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
     set_timer(id, opening);
     switch (heard.kind) {
       case FirstBytes::Kind::kSettings:
+        if (has_hung_up(opening.socket))
+          return fail(id, "the server has sent SETTINGS, and has closed the connection");
         return pass_on(id, heard.stream_limit);
       case FirstBytes::Kind::kOther:
         return fail(id, heard.text);

@@ -46,8 +46,11 @@ void SubchannelCore::on(const Connected& event, Instant /*now*/, SubchannelEffec
     return;
   }
   has_been_ready_ = true;
-  backoff_ = Ticks::zero();
-  open_.push_back({event.attempt, event.connection, connecting->is_alone});
+  open_.push_back({event.attempt,
+                   event.connection,
+                   connecting->is_alone,
+                   connecting->retry_at,
+                   std::exchange(backoff_, Ticks::zero())});
   attempting_ = Idle{};
   if (has_lanes_) offer(open_.back(), effects);
   effects.push_back(Observe{ConnectionAttempted{options_.settings->cluster, true}});
@@ -57,22 +60,26 @@ void SubchannelCore::on(const Connected& event, Instant /*now*/, SubchannelEffec
 void SubchannelCore::on(const ConnectFailed& event, Instant now, SubchannelEffects& effects) {
   const auto* connecting = std::get_if<Connecting>(&attempting_);
   if (connecting == nullptr || event.attempt != attempt_) return;
-  const Duration rest = std::max(Duration::zero(), Duration(connecting->retry_at - now));
-  const TimerId timer{"backoff", attempt_};
-  attempting_ = Backoff{
-      timer,
-      event.status.ok() ? absl::UnavailableError("connection attempt failed") : event.status};
+  ended_early_ = false;
   effects.push_back(Observe{ConnectionAttempted{options_.settings->cluster, false}});
-  effects.push_back(StartTimer{timer, rest});
+  back_off(connecting->retry_at,
+           event.status.ok() ? absl::UnavailableError("connection attempt failed") : event.status,
+           now,
+           effects);
   follow(effects);
 }
 
-void SubchannelCore::on(const ConnectionClosed& event,
-                        Instant /*now*/,
-                        SubchannelEffects& effects) {
-  const auto closed = std::ranges::find(open_, event.attempt, &Open::attempt);
-  if (closed == open_.end()) return;
-  open_.erase(closed);
+void SubchannelCore::on(const ConnectionClosed& event, Instant now, SubchannelEffects& effects) {
+  const auto found = std::ranges::find(open_, event.attempt, &Open::attempt);
+  if (found == open_.end()) return;
+  const Open closed = std::move(*found);
+  open_.erase(found);
+  const bool is_early = now < closed.early_until;
+  if (std::exchange(ended_early_, is_early) && is_early) {
+    backoff_ = std::max(backoff_, closed.backoff);
+    if (std::holds_alternative<Idle>(attempting_))
+      back_off(closed.early_until, event.status, now, effects);
+  }
   if (has_lanes_) effects.push_back(WithdrawStreams{event.attempt});
   effects.push_back(DropConnection{event.attempt});
   effects.push_back(Observe{
@@ -152,6 +159,15 @@ void SubchannelCore::ask_again(SubchannelEffects& effects) {
       has_lanes_ && !std::ranges::all_of(open_, [](const Open& open) { return open.is_counted; });
   if (!is_shared || std::exchange(asks_again_, true)) return;
   effects.push_back(StartTimer{TimerId{kSharedTimer, 0}, kSharedPause});
+}
+
+void SubchannelCore::back_off(Instant until,
+                              absl::Status cause,
+                              Instant now,
+                              SubchannelEffects& effects) {
+  const TimerId timer{"backoff", attempt_};
+  attempting_ = Backoff{timer, std::move(cause)};
+  effects.push_back(StartTimer{timer, std::max(Duration::zero(), Duration(until - now))});
 }
 
 Duration SubchannelCore::next_backoff(bool may_hurry) {

@@ -22,7 +22,7 @@
 //   B2  The n-th failed attempt in a row is followed by a back-off of min(initial·multiplierⁿ⁻¹,
 //       max), changed at random by up to the fraction `jitter`, except as B5 says. The back-off is
 //       counted from the *beginning* of the attempt, as in gRPC. After a successful connection n is
-//       1 again.
+//       1 again, except as B10 says.
 //   B3  The connection that a Connected brings is dropped once, by DropConnection: at once if the
 //       attempt is not awaited any more, else when the connection closes.
 //   B4  A ConnectRequested during Backoff is ignored. A holder that still wants a connection
@@ -42,6 +42,10 @@
 //   B9  While calls wait for a stream, and a connection is offered as shared
 //       (OfferStreams::is_shared), the core asks again every kSharedPause (AskForDemand). Calls
 //       that use such a connection without a stream do not say when they end.
+//   B10 A connection ends early if it ends within the back-off that its attempt would have had. The
+//       second early end, and each further one, counts as a failed attempt, until a connection ends
+//       later or an attempt fails. So a server that accepts connections and ends them is not asked
+//       again and again without a pause.
 //
 // Source: gRPC connection-backoff.md, connectivity semantics; A61 (subchannel states); A105.
 
@@ -108,6 +112,8 @@ class SubchannelCore {
     /// All calls on it have taken streams: no other subchannel uses it, and its streams have been
     /// offered since it was made.
     bool is_counted = false;
+    Instant early_until{};  ///< Its end is early before this (B10).
+    Ticks backoff{};        ///< The back-off of its attempt, without jitter.
   };
 
   struct Backoff {
@@ -124,6 +130,7 @@ class SubchannelCore {
   void on(const TimerFired& event, Instant now, SubchannelEffects& effects);
 
   void connect(bool may_hurry, Instant now, SubchannelEffects& effects);
+  void back_off(Instant until, absl::Status cause, Instant now, SubchannelEffects& effects);
   bool may_grow() const;
   bool needs_lanes() const;
   void offer(const Open& open, SubchannelEffects& effects) const;
@@ -138,6 +145,7 @@ class SubchannelCore {
   /// The number of the newest attempt. Connecting belongs to it.
   std::uint64_t attempt_ = 0;
   bool has_been_ready_ = false;
+  bool ended_early_ = false;  ///< The last attempt brought a connection that ended early (B10).
   Ticks backoff_{};  ///< The newest back-off, without jitter; 0 after a successful connection.
   std::variant<Idle, Connecting, Backoff> attempting_;
   absl::InlinedVector<Open, 1> open_;  ///< The connections, the oldest first.

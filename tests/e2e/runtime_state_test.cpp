@@ -2,16 +2,20 @@
 //
 // A channel as its users see it: its connectivity state, the sources of its endpoints, the time of
 // a failover, and the metrics of its clusters.
+#include <chrono>
 #include <mutex>
 
 #include <catch2/catch.hpp>
 
+#include "tests/e2e/cut_headers.hpp"
 #include "tests/e2e/runtime_world.hpp"
+#include "tests/support/talking_socket.hpp"
 
 namespace signalbox::test::runtime_state_test {
 namespace {
 
 using Catch::Matchers::Contains;
+using namespace std::chrono_literals;
 
 std::chrono::system_clock::time_point deadline() {
   return std::chrono::system_clock::now() + kPatience;
@@ -122,6 +126,20 @@ TEST_CASE("runtime: a primary that neither takes nor refuses is given up after f
   // The picker is published before the metric changes, so wait for the metric.
   CHECK(eventually(
       [&] { return metric(*runtime, "signalbox_priority_active", {"cluster=\"c\""}) == 1.0; }));
+}
+
+TEST_CASE("runtime: a server that ends its connections at once is asked with pauses",
+          "[e2e][runtime][state]") {
+  // A connection that gRPC has taken is READY before it ends.
+  const TalkingSocket server({{"", http2_settings()}, {"PRI * HTTP/2.0", ""}});
+  const auto begun = std::chrono::steady_clock::now();
+  const auto plane = start_plane(simple_yaml("orders", "c", {server.address()}));
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto channel = runtime->channel("xds:///orders");
+  // Five pauses: 50 ms (initial_backoff of these tests), and each 1.6 times as long as the one
+  // before, less a fifth. Without pauses all is over in milliseconds.
+  REQUIRE(eventually([&] { return server.taken() >= 7; }));
+  CHECK(std::chrono::steady_clock::now() - begun > 600ms);
 }
 
 TEST_CASE("runtime: a cluster that one channel leaves stays in the other's metrics",

@@ -120,6 +120,21 @@ TEST_CASE("socket_dialer: what the system lacks is the reason of the failure",
   CHECK(listener->events.is_empty());
 }
 
+TEST_CASE("socket_dialer: a server that speaks and closes at once has failed", "[io][connector]") {
+  const TalkingSocket server(http2_settings());
+  // The end is there before the dialer looks.
+  const auto dialer = started([](const Descriptor& socket, const actors::SocketAddress& to) {
+    pollfd state{*socket, POLLRDHUP, 0};
+    return actors::begin_connect(socket, to) && ::poll(&state, 1, 10'000) == 1;
+  });
+  const auto listener = std::make_shared<Listener>();
+  listener->dialer = dialer.get();
+  dialer->dial(Address(server.address()), std::nullopt, listener);
+  CHECK(listener->events.next() == "the server has sent SETTINGS, and has closed the connection");
+  dialer->stop();
+  CHECK(listener->events.is_empty());
+}
+
 TEST_CASE("socket_dialer: the end of a connection tells an error from the server's close",
           "[io][connector]") {
   const bool is_reset = GENERATE(false, true);

@@ -419,6 +419,24 @@ TEST_CASE("back-off: holds for all attempts, and a success ends it", "[lb][subch
   CHECK(all<StartTimer>(core.step(ConnectFailed{5, kLost}, {})).front().delay == 1s);
 }
 
+TEST_CASE("back-off: further connections that end at once are made with pauses",
+          "[lb][subchannel][A105-13]") {
+  using namespace std::chrono_literals;
+  SubchannelCore core = connected(2);
+  const auto end_at_once = [&core](std::uint64_t attempt) {
+    REQUIRE(has<OpenConnection>(core.step(StreamsWanted{}, {})));
+    core.step(Connected{attempt, link()}, {});
+    return core.step(ConnectionClosed{attempt, kLost}, {});
+  };
+  CHECK_FALSE(has<StartTimer>(end_at_once(2)));
+  const auto again = end_at_once(3);
+  REQUIRE(all<StartTimer>(again).size() == 1);
+  CHECK(all<StartTimer>(again).front().delay == 1s);
+  CHECK_FALSE(has<AskForDemand>(again));
+  CHECK_FALSE(has<OpenConnection>(core.step(StreamsWanted{}, {})));
+  CHECK(core.state() == kReady);
+}
+
 TEST_CASE("states: READY with a connection, else as the attempt says",
           "[lb][subchannel][A105-14]") {
   SubchannelCore core = connected(2);

@@ -59,17 +59,19 @@ std::vector<Effect> all(const SubchannelEffects& effects) {
   return found;
 }
 
-// A subchannel in `state`. The connection of attempt 1 has closed. Attempt 2 is the newest one,
-// except in IDLE, where it has not begun.
+constexpr Instant kLater{10s};
+
+// A subchannel in `state` at kLater. The connection of attempt 1 has closed then. Attempt 2 is the
+// newest one, except in IDLE, where it has not begun.
 SubchannelCore in_state(ConnectivityState state) {
   SubchannelCore core(options());
   core.step(ConnectRequested{}, {});
   core.step(connected(1), {});
-  core.step(closed(1), {});
+  core.step(closed(1), kLater);
   if (state == kIdle) return core;
-  core.step(ConnectRequested{}, {});
-  if (state == kReady) core.step(connected(2), {});
-  if (state == kFailed) core.step(refused(2), {});
+  core.step(ConnectRequested{}, kLater);
+  if (state == kReady) core.step(connected(2), kLater);
+  if (state == kFailed) core.step(refused(2), kLater);
   return core;
 }
 
@@ -115,7 +117,7 @@ TEST_CASE("subchannel: every state and every event", "[lb][subchannel][A61]") {
     DYNAMIC_SECTION(row.when) {
       SubchannelCore core = in_state(row.from);
       REQUIRE(core.state() == row.from);
-      const SubchannelEffects effects = core.step(row.event, {});
+      const SubchannelEffects effects = core.step(row.event, kLater);
       CHECK(core.state() == row.to);
 
       // B1 of subchannel_core.hpp: the state is told exactly when it has changed.
@@ -285,6 +287,47 @@ TEST_CASE("subchannel: a connection starts the sooner back-off anew", "[lb][subc
   core.step(connected(attempt), {});
   core.step(closed(attempt), {});
   CHECK(fail_once(core, {}, true) == milliseconds(200));
+}
+
+TEST_CASE("subchannel: a server that ends its connections at once is asked with pauses",
+          "[lb][subchannel][backoff]") {
+  SubchannelCore core(without_jitter());
+  Instant now{};
+  std::uint64_t attempt = 0;
+  // The next connection, which ends after `life`. Returns the back-off that follows; none: 0.
+  const auto live = [&](Duration life) {
+    const auto begun = all<OpenConnection>(core.step(ConnectRequested{}, now));
+    REQUIRE(begun.size() == 1);
+    attempt = begun.front().attempt;
+    core.step(connected(attempt), now);
+    now += life;
+    const auto timers = all<StartTimer>(core.step(closed(attempt), now));
+    if (timers.empty()) {
+      CHECK(core.state() == kIdle);
+      return Duration::zero();
+    }
+    CHECK(core.state() == kFailed);
+    CHECK(core.step(ConnectRequested{}, now).empty());
+    now += timers.front().delay;
+    core.step(TimerFired{timers.front().timer}, now);
+    CHECK(core.state() == kIdle);
+    return timers.front().delay;
+  };
+  CHECK(live(0s) == 0s);  // A server that is restarted just then.
+  CHECK(live(100ms) == 900ms);
+  CHECK(live(0s) == 1600ms);
+  CHECK(live(2559ms) == 1ms);
+  SECTION("a connection that lives longer begins anew") {
+    CHECK(live(4096ms) == 0s);
+    CHECK(live(0s) == 0s);
+    CHECK(live(0s) == 1s);
+  }
+  SECTION("so does an attempt that fails") {
+    CHECK(fail_once(core, now) == 4096ms);
+    now += 4096ms;
+    CHECK(live(0s) == 0s);
+    CHECK(live(0s) == 1s);
+  }
 }
 
 TEST_CASE("subchannel: back-off counts from the beginning of the attempt",
