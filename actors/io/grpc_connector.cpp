@@ -132,6 +132,8 @@ struct Transport {
   Listeners listeners;
   /// The last dial. 0: there was none, or gRPC connects, because the server was silent.
   SocketDialer::Id dial = 0;
+  /// What is known of the server if gRPC's attempt runs out of time; empty: nothing.
+  const char* so_far = "";
 };
 
 using TransportPtr = std::shared_ptr<Transport>;
@@ -265,13 +267,14 @@ class GrpcConnector::Pool {
   void begin_sockets();
   absl::StatusOr<Sockets> make_sockets() const;
   bool is_dialed(const Peer& peer) const;
+  bool is_silent(const Address& address) const;
   void dial(const TransportPtr& transport);
   void limit(const TransportPtr& transport, const ListenerPtr& listener);
   void hand_over(const TransportPtr& transport,
                  SocketDialer::Id dial,
                  Descriptor socket,
                  std::optional<std::uint32_t> stream_limit);
-  void is_silent(const TransportPtr& transport);
+  void fall_back(const TransportPtr& transport, const char* so_far);
   void tell_connected_later(const TransportPtr& transport);
   void begin_due();
   void begin(const TransportPtr& transport);
@@ -416,7 +419,9 @@ class GrpcConnector::Pool::Dialing final : public DialListener {
 
   void is_silent() override {
     const std::shared_lock lock(gate_->mutex);
-    if (gate_->pool != nullptr) gate_->pool->is_silent(transport_);
+    if (gate_->pool == nullptr) return;
+    gate_->pool->fall_back(transport_,
+                           "the server has accepted a connection, and has sent nothing");
   }
 
   void failed(const std::string& why) override {
@@ -500,7 +505,13 @@ bool GrpcConnector::Pool::is_dialed(const Peer& peer) const {
     const grpc::ChannelCredentials& other = *insecure;
     if (typeid(one) != typeid(other)) return false;
   }
-  return !sockets_->silent.has(peer.address, std::chrono::steady_clock::now());
+  return !is_silent(peer.address);
+}
+
+// Whether the server has said nothing to a dial of the last minutes. Precondition: the mutex is
+// held.
+bool GrpcConnector::Pool::is_silent(const Address& address) const {
+  return sockets_ && sockets_->silent.has(address, std::chrono::steady_clock::now());
 }
 
 // Precondition: the mutex is held, and all listeners have begun.
@@ -528,16 +539,18 @@ void GrpcConnector::Pool::hand_over(const TransportPtr& transport,
                                     Descriptor socket,
                                     std::optional<std::uint32_t> stream_limit) {
   const auto channel = sockets_->channels.channel(std::move(socket), transport->address());
-  if (channel == nullptr) return is_silent(transport);
+  if (channel == nullptr) return fall_back(transport, "");
   interest_.hurry();
   become_ready(transport, channel, stream_limit, sockets_->dialer->line(dial));
 }
 
-// The server may wait for the preface, or never say anything: gRPC finds out.
-void GrpcConnector::Pool::is_silent(const TransportPtr& transport) {
+// gRPC connects after a dial. A silent server may wait for the preface, or never say anything: gRPC
+// finds out.
+void GrpcConnector::Pool::fall_back(const TransportPtr& transport, const char* so_far) {
   const std::lock_guard lock(mutex_);
   if (transport->phase != Transport::Phase::kConnecting || transport->listeners.empty()) return;
   transport->dial = 0;
+  transport->so_far = so_far;
   sockets_->silent.add(transport->address(), std::chrono::steady_clock::now());
   const auto credentials = credentials_for(transport->peer);
   if (credentials.ok()) let_grpc_connect(transport, *credentials);
@@ -572,6 +585,8 @@ void GrpcConnector::Pool::begin(const TransportPtr& transport) {
   for (const ListenerPtr& listener : transport->listeners)
     listener->begin();
   if (is_dialed(transport->peer)) return dial(transport);
+  transport->so_far =
+      is_silent(transport->address()) ? "the server has sent nothing to an earlier one" : "";
   let_grpc_connect(transport, *credentials);
 }
 
@@ -807,7 +822,10 @@ void GrpcConnector::Pool::on_connecting(const Watch& watch,
   if (state == GRPC_CHANNEL_READY) return become_ready(transport, channel, options_.stream_limit);
   if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) return probe(transport, channel);
   if (!changed || std::chrono::steady_clock::now() >= watch.listener->deadline()) {
-    return time_out(transport, watch.listener);
+    std::unique_lock lock(mutex_);
+    const char* const so_far = transport->so_far;
+    lock.unlock();
+    return time_out(transport, watch.listener, so_far);
   }
   if (state == GRPC_CHANNEL_IDLE) {  // The connection was made, and ended at once.
     return end(transport,

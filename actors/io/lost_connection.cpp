@@ -63,7 +63,8 @@ Failure learn(grpc::ClientContext& context, const GrpcConnection& connection, bo
 /// nullopt: only the transport knows.
 std::optional<bool> known_loss(const GrpcConnection& connection) {
   if (!connection.is_ready()) return true;
-  if (connection.server_says_goaway()) return false;
+  // A connection from a socket shows its GOAWAY only when it is asked, so it is asked each time.
+  if (connection.server_says_goaway() && !connection.is_socket()) return false;
   return std::nullopt;
 }
 

@@ -103,12 +103,14 @@ std::string failed_to(const std::string& address, const std::string& why) {
   return absl::StrCat("connection to ", address, " failed: ", why);
 }
 
-grpc::Status call(const ConnectionPtr& connection, grpc::ClientContext& context) {
+grpc::Status call(const ConnectionPtr& connection,
+                  grpc::ClientContext& context,
+                  const std::string& text = "one") {
   const auto stub = Echo::NewStub(grpc_connection(connection).channel());
   context.set_authority(std::string(grpc_connection(connection).authority()));
   context.set_deadline(std::chrono::system_clock::now() + 10s);
   EchoRequest request;
-  request.set_text("one");
+  request.set_text(text);
   EchoReply reply;
   return stub->Unary(&context, request, &reply);
 }
@@ -215,8 +217,9 @@ TEST_CASE("socket_connections: a server that says half of SETTINGS, or nothing, 
   CHECK(failure(Address(server.address()), 300ms, is_mute ? 1ms : kPatientSilence) ==
         absl::StrCat("connection to ",
                      server.address(),
-                     " was not made within 300 ms (connect_timeout)",
-                     is_mute ? "" : ": the server has sent 5 bytes, not a whole SETTINGS frame"));
+                     " was not made within 300 ms (connect_timeout): ",
+                     is_mute ? "the server has accepted a connection, and has sent nothing"
+                             : "the server has sent 5 bytes, not a whole SETTINGS frame"));
 }
 
 TEST_CASE("socket_connections: gRPC connects to a server that speaks late", "[io][connector]") {
@@ -364,8 +367,10 @@ TEST_CASE("socket_connections: calls in flight outlive a GOAWAY, and a new conne
 TEST_CASE("socket_connections: a status with the text of a GOAWAY ends no connection",
           "[io][connector][A6]") {
   constexpr int kUnavailable = grpc::StatusCode::UNAVAILABLE;
-  const TalkingSocket server(
-      Turns{kSettings, {"one", trailers_only(kUnavailable, "GOAWAY received")}, kSilence});
+  const TalkingSocket server(Turns{kSettings,
+                                   {"one", trailers_only(kUnavailable, "GOAWAY received")},
+                                   {"two", goaway(0)},
+                                   kSilence});
   Connected made{Address(server.address())};
   const GrpcConnection& connection = made.connection();
   grpc::ClientContext context;
@@ -373,6 +378,13 @@ TEST_CASE("socket_connections: a status with the text of a GOAWAY ends no connec
   CHECK(actors::reach_of(context, connection, /*was_taken=*/true) == actors::Reach::kServer);
   CHECK(connection.is_ready());
   CHECK(made.record.words() == Words{"connected"});
+  // Nor does it hide a real GOAWAY.
+  grpc::ClientContext later;
+  CHECK(call(made.record.connection(), later, "two").error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK(actors::reach_of(later, connection, /*was_taken=*/true) == actors::Reach::kRefused);
+  CHECK_FALSE(connection.is_ready());
+  REQUIRE(made.record.wait_for(2));
+  CHECK(made.record.words() == Words{"connected", "closed"});
 }
 
 namespace {
