@@ -172,10 +172,12 @@ class Pick {
     outcome_ = PickOutcome::kQueue;
     is_put_off_ = true;
     priority_ = PickResult::kNoPriority;
+    // As at the end of a call, the stream goes first: its lane expects that the call still uses the
+    // connection.
+    tracking_ = Tracking();
+    has_stream_ = false;
     connection_ = Use();
     leaf_ = Use();
-    has_stream_ = false;
-    tracking_ = Tracking();
     if (session_ != nullptr) session_->forget();
   }
 

@@ -110,8 +110,7 @@ class ChoiceNote final : public PickNote {
 struct Life {
   /// The child reported READY or IDLE more recently than TRANSIENT_FAILURE.
   bool was_usable = false;
-  /// The child lost its connections: it went from READY to CONNECTING, and is CONNECTING still.
-  bool lost = false;
+  bool has_been_ready = false;
   std::optional<TimerId> failover;  ///< Set while the failover window is open.
   Instant failover_ends{};          ///< The end of the failover window.
   bool expired = false;             ///< Its retention ended while a configuration was pending (P5).
@@ -201,11 +200,10 @@ class PriorityPolicy final : public Policy {
     if (child->state != child->state_before) life.since = now;
     if (child->state == ConnectivityState::kConnecting) {
       const bool began = child->state_before != ConnectivityState::kConnecting;
-      if (began) life.lost = child->state_before == ConnectivityState::kReady;
       if (began && life.was_usable) open_window(child->name, life, now, effects);
     } else {
-      life.lost = false;
       life.was_usable = is_usable(child->state);
+      if (child->state == ConnectivityState::kReady) life.has_been_ready = true;
       cancel(life.failover, effects);
     }
     if (!update_.is_pending()) {
@@ -374,7 +372,7 @@ class PriorityPolicy final : public Policy {
         view.push_back({true,
                         children_.find(name)->state,
                         life->second.failover.has_value(),
-                        life->second.lost});
+                        life->second.has_been_ready});
       }
     }
     return view;

@@ -37,7 +37,8 @@ PriorityChoice choose_priority(std::span<const PriorityChild> children, std::siz
   };
   if (const auto found = std::ranges::find_if(children, worth_using); found != children.end()) {
     std::size_t index = index_of(found);
-    if (found->lost && !is_usable(found->state)) index = ready_standby(children, index, standbys);
+    if (found->has_been_ready && !is_usable(found->state))
+      index = ready_standby(children, index, standbys);
     const PriorityChild& chosen = children[index];
     const std::size_t considered = index + 1;
     if (!chosen.started || !is_usable(chosen.state)) return {index, considered, false, 0};

@@ -11,8 +11,8 @@
 // Standbys are the next `standbys` priorities below a chosen priority that is usable. They stay
 // connected, but get no calls. If the chosen priority loses its connections, a READY standby takes
 // the calls, while the lost priority reconnects within its failover window. Without standbys, calls
-// would wait in that window, as in A56. A priority that went from IDLE to CONNECTING because a call
-// asked for it (ring_hash, pick_first) has lost nothing, and keeps its calls.
+// would wait in that window, as in A56. A priority that connects for the first time has lost
+// nothing, and keeps its calls; ring_hash and pick_first may connect because a call asked for it.
 
 #pragma once
 
@@ -28,7 +28,7 @@ struct PriorityChild {
   bool started = false;
   ConnectivityState state = ConnectivityState::kConnecting;
   bool failover_pending = false;  ///< The failover window is open.
-  bool lost = false;              ///< It went from READY to CONNECTING, and is CONNECTING still.
+  bool has_been_ready = false;
 };
 
 struct PriorityChoice {

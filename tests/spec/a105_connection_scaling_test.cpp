@@ -383,6 +383,9 @@ TEST_CASE("connections: the end of a call on a shared connection wakes one that 
   SECTION("when its pick is given up") {
     running = Pick();
   }
+  SECTION("when its pick is put off") {
+    running.put_off();
+  }
   CHECK(first->is_over());
   CHECK_FALSE(second->is_over());
   Pick pick = testing::complete_pick(kAddress);

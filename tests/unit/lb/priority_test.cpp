@@ -175,6 +175,8 @@ TEST_CASE("priority: calls of a lost priority go to its standby within the failo
   policy.applied("b");
   CHECK(policy.pick() == "fail UNAVAILABLE: a READY");
 
+  // ring_hash and pick_first go IDLE when they lose their connections, and connect for a call.
+  if (GENERATE(false, true)) policy.child("a", kIdle);
   policy.child("a", kConnecting);
   CHECK(policy.pick() == "fail UNAVAILABLE: b READY");
   CHECK(policy.count<StartChild>() == 3);  // c stands by for b.
