@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "lb/pick/snapshot_cell.hpp"
+#include "tests/support/property.hpp"
 
 namespace signalbox::lb {
 namespace {
@@ -49,6 +50,19 @@ TEST_CASE("sealed_cookie: opens what it sealed, and so does another with the key
   CHECK(absl::Base64Unescape(value, &text));
   CHECK(text.find("10.0.0.1") == std::string::npos);
   CHECK(text.size() == sizeof(kText) - 1 + CookieSeal::kOverhead);
+}
+
+TEST_CASE("sealed_cookie: opens any text for its purpose", "[lb][session][sealed][property]") {
+  const CookieSeal seal({key_of('a'), key_of('b')});
+  CHECK(test::holds(
+      "a sealed cookie", 500, [&seal](const std::string& text, const std::string& purpose) {
+        std::string value;
+        RC_ASSERT(seal.seal(text, purpose, value));
+        std::string opened;
+        RC_ASSERT(seal.open(value, purpose, opened) == Opened::kYes);
+        RC_ASSERT(opened == text);
+        RC_ASSERT(seal.open(value, purpose + "x", opened) == Opened::kNo);
+      }));
 }
 
 TEST_CASE("sealed_cookie: no two values are the same", "[lb][session][sealed]") {

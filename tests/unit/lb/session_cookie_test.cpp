@@ -4,10 +4,11 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include <arpa/inet.h>
 #include <catch2/catch.hpp>
-#include <rapidcheck.h>
 
+#include "tests/support/property.hpp"
 #include "tests/support/route_fixture.hpp"
 
 namespace signalbox::lb::session_cookie_test {
@@ -381,6 +382,61 @@ TEST_CASE("session_cookie: IP addresses are those that the system knows", "[lb][
     INFO(ip);
     RC_ASSERT(is_ip_and_port("[" + ip + "]:80") == is_known(ip));
   });
+}
+
+rc::Gen<std::string> any_host() {
+  return rc::gen::apply(
+      [](bool is_v6, std::array<std::uint16_t, 4> parts, std::uint16_t port) {
+        return is_v6 ? absl::StrCat(
+                           "[2001:db8::", absl::Hex(parts[0]), ":", absl::Hex(parts[1]), "]:", port)
+                     : absl::StrCat(parts[0] % 256,
+                                    ".",
+                                    parts[1] % 256,
+                                    ".",
+                                    parts[2] % 256,
+                                    ".",
+                                    parts[3] % 256,
+                                    ":",
+                                    port);
+      },
+      rc::gen::arbitrary<bool>(),
+      rc::gen::arbitrary<std::array<std::uint16_t, 4>>(),
+      rc::gen::inRange<std::uint16_t>(1, 65535));
+}
+
+// Reads the value of a cookie as a pick does.
+CookieHost host_in(const std::string& value, std::string& text) {
+  RC_ASSERT_FALSE(decode_cookie(value, text).has_value());
+  CookieHost host;
+  RC_ASSERT_FALSE(parse_cookie_host(text, host).has_value());
+  return host;
+}
+
+TEST_CASE("session_cookie: what was written is read", "[lb][session][property][A55-17][A55-22]") {
+  CHECK(test::holds("a cookie in gRPC's form", 500, [] {
+    const auto count = *rc::gen::inRange<std::size_t>(1, kMostCookieHosts + 1);
+    const auto each = *rc::gen::container<std::vector<std::string>>(count, any_host());
+    const std::string hosts = absl::StrJoin(each, ",");
+    const auto cluster = *rc::gen::arbitrary<std::string>();
+    std::string text;
+    const CookieHost host = host_in(plain_cookie(hosts, cluster), text);
+    RC_ASSERT(host.form == CookieForm::kGrpc);
+    RC_ASSERT(host.hosts == hosts);
+    RC_ASSERT(host.cluster == cluster);
+    RC_ASSERT(host.names_hosts(hosts));
+    RC_ASSERT(host.names_cluster(cluster));
+  }));
+  CHECK(test::holds("a cookie in Envoy's form", 500, [] {
+    const auto address = *any_host();
+    const auto cluster = *rc::gen::arbitrary<std::string>();
+    std::string written;
+    write_envoy_cookie(address, cluster, *rc::gen::arbitrary<std::uint64_t>(), written);
+    std::string text;
+    const CookieHost host = host_in(absl::Base64Escape(written), text);
+    RC_ASSERT(host.form == CookieForm::kEnvoy);
+    RC_ASSERT(host.hosts == address);
+    RC_ASSERT(host.cluster == cluster);
+  }));
 }
 
 TEST_CASE("session_cookie: what follows the value of a Set-Cookie", "[lb][session][A55-22]") {
