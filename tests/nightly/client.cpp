@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// signalbox_nightly_client: a program that embeds signalbox, for the parts S14, S17 and S18.
+// signalbox_nightly_client: a program that embeds signalbox, for the parts S13, S14 and S16 to S18.
 //
 //   a line on stdin ─▶ [client] ─▶ a line of JSON on stdout
 //                         ├─ calls at a steady rate, by a drop-in channel for each target
@@ -8,6 +8,7 @@
 //                         └─ admin pages
 //
 //   counts              what became of the calls
+//   mark                the same; "begun", "kept" and "moved" count from here on
 //   rate NUMBER         calls a second from now on, to all targets together
 //   picks SECONDS       times picks of the first target
 //   pick [COOKIE]       one pick of the first target, with this cookie header
@@ -23,7 +24,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -41,6 +41,7 @@
 #include <unistd.h>
 
 #include "signalbox/runtime.hpp"
+#include "tests/nightly/ledger.hpp"
 #include "tools/child_process.hpp"
 #include "tools/proto/orders.grpc.pb.h"
 #include "tools/stop_signals.hpp"
@@ -53,8 +54,6 @@ using Json = nlohmann::json;
 using Stub = demo::v1::Orders::Stub;
 
 constexpr const char* kMethod = "/signalbox.demo.v1.Orders/Place";
-constexpr std::int64_t kMostInFlight = 20'000;
-constexpr std::size_t kMostReasons = 20;  // Further failures are counted under "other".
 constexpr int kPicksAtOnce = 1'000;
 // With --max-endpoints the other limits have room for so many endpoints, and for little more.
 constexpr std::size_t kMostBytesOfEndpoint = 400;
@@ -66,84 +65,31 @@ struct Options {
   std::string admin = "127.0.0.1:0";
   std::string cookie;    // The cookie header of every call; empty: none.
   std::string key_file;  // Of sealed cookies; empty: cookies are plain.
+  std::size_t sessions = 0;
   double rate = 0;
   double deadline_seconds = 20;
   bool is_assumed = false;        // Every endpoint counts as connected; for picks without backends.
   std::size_t max_endpoints = 0;  // Of a cluster; 0: signalbox's own limits.
 };
 
-// What became of the calls. Thread-safe.
-class Ledger {
- public:
-  void began() {
-    const std::lock_guard lock(mutex_);
-    ++sent_;
-    ++in_flight_;
-  }
-
-  void left_out() {
-    const std::lock_guard lock(mutex_);
-    ++left_out_;
-  }
-
-  void ended(const grpc::Status& status, const std::string& backend) {
-    const std::lock_guard lock(mutex_);
-    --in_flight_;
-    if (status.ok()) {
-      ++ok_;
-      ++backends_[backend];
-    } else {
-      std::string reason = absl::StrCat(status.error_code(), ": ", status.error_message());
-      if (failed_.size() >= kMostReasons && !failed_.contains(reason)) reason = "other";
-      ++failed_[reason];
-      ++lost_;
-    }
-    changed_.notify_all();
-  }
-
-  std::int64_t in_flight() const {
-    const std::lock_guard lock(mutex_);
-    return in_flight_;
-  }
-
-  void wait_for_all() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return in_flight_ == 0; });
-  }
-
-  Json counts() const {
-    const std::lock_guard lock(mutex_);
-    return {{"sent", sent_},
-            {"ok", ok_},
-            {"lost", lost_},
-            {"in_flight", in_flight_},
-            {"left_out", left_out_},
-            {"backends", backends_},
-            {"failed", failed_}};
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::int64_t sent_ = 0;
-  std::int64_t ok_ = 0;
-  std::int64_t lost_ = 0;
-  std::int64_t in_flight_ = 0;
-  std::int64_t left_out_ = 0;
-  std::map<std::string, std::int64_t> backends_;
-  std::map<std::string, std::int64_t> failed_;
-};
-
 struct Call {
+  Ticket ticket;
   grpc::ClientContext context;
   demo::v1::PlaceRequest request;
   demo::v1::PlaceReply reply;
 };
 
+std::string set_cookie_of(const grpc::ClientContext& context) {
+  const auto& headers = context.GetServerInitialMetadata();
+  const auto found = headers.find("set-cookie");
+  return found == headers.end() ? "" : std::string(found->second.data(), found->second.size());
+}
+
 // The calls to all targets in turn, at a rate that may change.
 class Load {
  public:
-  Load(const Options& options, Runtime& runtime) : options_(options), rate_(options.rate) {
+  Load(const Options& options, Runtime& runtime)
+      : options_(options), ledger_(options.sessions), rate_(options.rate) {
     for (const std::string& target : options.targets)
       stubs_.push_back(demo::v1::Orders::NewStub(runtime.channel(target)));
     thread_ = std::thread([this] { run(); });
@@ -178,6 +124,8 @@ class Load {
 
   Json counts() const { return ledger_.counts(); }
 
+  Json mark() { return ledger_.mark(); }
+
  private:
   void run() {
     std::unique_lock lock(mutex_);
@@ -197,19 +145,25 @@ class Load {
   }
 
   void call(Stub& stub) {
-    if (ledger_.in_flight() >= kMostInFlight) return ledger_.left_out();
-    ledger_.began();
+    auto ticket = ledger_.begin();
+    if (!ticket) return;
     auto* const call = new Call;
+    call->ticket = *std::move(ticket);
     // The monotonic clock: a step of the wall clock between two readings would move the deadline.
     call->context.set_deadline(gpr_time_add(
         gpr_now(GPR_CLOCK_MONOTONIC),
         gpr_time_from_millis(static_cast<std::int64_t>(1e3 * options_.deadline_seconds),
                              GPR_TIMESPAN)));
-    if (!options_.cookie.empty()) call->context.AddMetadata("cookie", options_.cookie);
+    const std::string& cookie =
+        options_.cookie.empty() ? call->ticket.session.cookie : options_.cookie;
+    if (!cookie.empty()) call->context.AddMetadata("cookie", cookie);
     stub.async()->Place(
         &call->context, &call->request, &call->reply, [this, call](const grpc::Status& status) {
           const std::unique_ptr<Call> owned(call);
-          ledger_.ended(status, owned->reply.backend());
+          ledger_.end(owned->ticket,
+                      {.status = status,
+                       .backend = owned->reply.backend(),
+                       .set_cookie = status.ok() ? set_cookie_of(owned->context) : ""});
         });
   }
 
@@ -312,6 +266,7 @@ class Client {
     double number = 0;
     const bool is_number = absl::SimpleAtod(rest, &number);
     if (word == "counts") return load_.counts();
+    if (word == "mark") return load_.mark();
     if (word == "pick") return pick_once(router_, rest);
     if (word == "picks" && is_number) return time_picks(router_, number);
     if (word == "rate" && is_number) {
@@ -407,6 +362,7 @@ int run(int argc, char** argv) {
   app.add_option("--admin", options.admin)->capture_default_str();
   app.add_option("--cookie", options.cookie);
   app.add_option("--keys", options.key_file);
+  app.add_option("--sessions", options.sessions)->capture_default_str();
   app.add_option("--rate", options.rate)->capture_default_str();
   app.add_option("--deadline", options.deadline_seconds)->capture_default_str();
   app.add_flag("--assumed", options.is_assumed);

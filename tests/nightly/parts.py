@@ -64,8 +64,8 @@ FUZZ_TARGETS = 13
 FUZZED_AT_A_TIME = 2
 RESOURCES_A_SECOND = 800  # The executions of all targets in RESOURCES together. Measured: more.
 CONTROL_PLANE_FAULTS = "bad-resource,garbage-resource,response-omits,response-repeated,response-stale,response-partial,type-late"
-PROPERTIES = ("spec_leaves", "tests/spec"), ("lb_petiole_test", "tests/unit/lb"), ("lb_property_test", "tests/unit/lb")
-MOST_DEMO_MINUTES = 60  # The longest run of one demo.
+PROPERTIES = (("spec_leaves", "tests/spec"), ("lb_petiole_test", "tests/unit/lb"), ("lb_property_test", "tests/unit/lb"),
+              ("unit_lb_route", "tests/unit/lb", "[property]"), ("unit_load", "tests/unit/load", "[property]"))
 SIM = ("release", ("signalbox_sim",))
 NIGHTLY = ("release", ("signalbox_nightly",))
 E2E = "tests/e2e"
@@ -77,8 +77,9 @@ def driver(name: str, *words: str, **how) -> Command:
 
 
 def properties(cases: int) -> list[Command]:
-    return [program("release", f"{folder}/{name}", counted=r"OK, passed (\d+) tests",
-                    environment=(("RC_PARAMS", f"max_success={cases} seed={{seed}}"),)) for name, folder in PROPERTIES]
+    return [program("release", f"{folder}/{name}", *tags, counted=r"OK, passed (\d+) tests",
+                    environment=(("RC_PARAMS", f"max_success={cases} seed={{seed}}"),))
+            for name, folder, *tags in PROPERTIES]
 
 
 def fuzzed_minutes(minutes: int) -> list[Command]:
@@ -96,8 +97,7 @@ PARTS = (
          lambda n: [run("fuzz", str(ceil(n / RESOURCES_A_SECOND)), *RESOURCES, "--seed", "{seed}",
                         counted=r"^all +(\d[\d,]*)")]),
     Part("S4", "all fuzz targets", 20, "minutes for each target", fuzzed_minutes),
-    Part("S5", "property tests", 100_000, "cases", properties, (("release", tuple(name for name, _ in PROPERTIES)),),
-         beyond="percentiles of histograms and the round trip of cookies have no property test"),
+    Part("S5", "property tests", 100_000, "cases", properties, (("release", tuple(name for name, *_ in PROPERTIES)),)),
     Part("S6", "all tests under ASan and UBSan, races under TSan", 1, "runs",
          lambda _: [run("asan", worth=1), run("tsan", worth=1)]),
     Part("S7", "the control plane is killed at 1,000 calls a second", 10, "minutes without it",
@@ -123,19 +123,16 @@ PARTS = (
          (("release", ("spec_policies", "lb_policy_test", "e2e_runtime")),),
          beyond="flaps are in virtual time; real backends are killed and stopped once in each round"),
     Part("S13", "drains with sessions under load", 1_000, "drains",
-         lambda n: rounds(n, 10, e2e_session=(E2E, "[S13]")), (("release", ("e2e_session",)),),
-         beyond="two callers and the sessions call as fast as they are answered, not 1,000 times a second"),
+         lambda n: [driver("drains", "--drains", str(n), "--rate", "1000", counted=r"^(\d[\d,]*) drains ")], (NIGHTLY,)),
     Part("S14", "10,000 endpoints, a tenth of which is replaced each second", 30, "minutes",
          lambda n: [driver("churn", "--seconds", str(60 * n), "--burst-seconds", str(2 * n), "--judge",
                            counted=r"^(\d+) minutes: ")], (NIGHTLY,)),
     Part("S15", "four times the calls that backends can take", 10, "minutes",
          lambda n: [run("bench", "--gate", "--pairs", "10", "--seconds", str(6 * n), "overload_goodput", worth=n)],
          beyond="the time of a rejection and the recovery are measured, not judged"),
-    Part("S16", "an hour of 1,000 calls a second while clusters are killed", 60, "minutes",
-         lambda n: [program("release", "tools/signalbox", "demo", "--seconds", str(60 * min(n, MOST_DEMO_MINUTES)), "--rps",
-                            "1000", "--seed", "{seed}", times=ceil(n / MOST_DEMO_MINUTES), worth=min(n, MOST_DEMO_MINUTES))],
-         (("release", ("signalbox_tools",)),),
-         beyond="kills are the only faults; descriptors, threads and memory are not judged"),
+    Part("S16", "1,000 calls a second while all kinds of faults come", 60, "minutes",
+         lambda n: [driver("soak", "--seconds", str(60 * n), "--rate", "1000", "--seed", "{seed}", "--judge",
+                           counted=r"^(\d+) minutes: ")], (NIGHTLY,)),
     Part("S17", "another version's cookies and files, reloads and SIGTERM under load", 1_000, "reloads",
          lambda n: [driver("upgrade", "--reloads", str(n), "--drains", str(ceil(n / 10)), "--sessions",
                            counted=r"^(\d[\d,]*) reloads ")], (NIGHTLY,),
@@ -156,8 +153,9 @@ PARTS = (
     Part("interop", "a control plane of go-control-plane", 1, "runs", lambda _: [run("test", "interop", worth=1)]),
     Part("envoy", "a real Envoy beside signalbox", 1, "runs", lambda _: [run("test", "envoy", worth=1)]),
     Part("includes", "every source compiles without precompiled headers", 1, "builds",
-         lambda _: [Command(("cmake", "--preset", "release", "-B", "build/includes", "-DSIGNALBOX_FAST_BUILD=OFF",
-                             "-DSIGNALBOX_BUILD_TESTS=ON")),
+         # Without debug information, because nothing runs what it builds.
+         lambda _: [Command(("cmake", "--preset", "debug", "-B", "build/includes", "-DSIGNALBOX_FAST_BUILD=OFF",
+                             "-DSIGNALBOX_BUILD_TESTS=ON", "-DCMAKE_CXX_FLAGS_DEBUG=")),
                     Command(("cmake", "--build", "build/includes"), worth=1)]),
     Part("mutation", "tests against mutants of the cores", 30, "mutants",
          # tests/mutation/README.md wants 92 % of 500 mutants killed. A sample of few mutants varies

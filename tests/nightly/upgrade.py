@@ -5,7 +5,7 @@
     previous/ ─▶ check, --config, load --dry-run, picks with its cookies, calls
     reload:  resource file ─┬▶ `signalbox serve` ─ xDS ─▶ client ─▶ backends
                             └▶ a client that follows the file itself
-    drain:   EDS ─▶ DRAINING ─▶ gone ─▶ SIGTERM to the backend ─▶ a new backend; SIGTERM to a client
+    drain:   drains.py, and SIGTERM to clients that have just begun their calls
 
 Gates: no call is lost; each reload takes effect, and a bad one does not; each process that gets
 SIGTERM ends with 0. Prints `N reloads, …` when all are met."""
@@ -18,8 +18,9 @@ import sys
 import time
 from pathlib import Path
 
-from world import (ANSWER_SECONDS, Client, Failed, Programs, World, check, cluster, connected_to, endpoints, eventually,
-                   listener, none_lost, replace_text, run_part, write_resources)
+from drains import Drains
+from world import (ANSWER_SECONDS, Programs, World, check, cluster, endpoints, eventually, listener, none_lost,
+                   replace_text, run_part, write_resources)
 
 PREVIOUS = Path(__file__).resolve().parent / "previous"
 COOKIE = "orders-session"
@@ -132,65 +133,24 @@ def reload(world: World, reloads: int) -> str:
     return f"{calls:,} calls"
 
 
-class Drains:
-    """Backends that are drained and replaced in turn, and clients that are stopped while they call."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._backends = [world.backend(f"backend {number}") for number in range(3)]
-        self._path = world.new_path("resources.json")
-        self._write(set())
-        _, address = world.serve(self._path)
-        self._bootstrap = world.bootstrap(address)
-        self._client = world.client(self._bootstrap, "--rate", RATE)
-        eventually(self._client.has_answers(RATE // 4), "calls are answered")
-        self._short_calls = 0
-
-    def _write(self, draining: set[str], gone: str = "") -> None:
-        addresses = [address for _, address in self._backends if address != gone]
-        write_resources(self._path, listener("orders", "orders"), cluster("orders"),
-                        endpoints("orders", addresses, frozenset(draining)))
-
-    def drain(self, number: int) -> None:
-        place = number % len(self._backends)
-        backend, address = self._backends[place]
-        port = int(address.rpartition(":")[2])
-        self._write({address})
-        eventually(lambda: address not in self._hosts_of_calls(), f"{address} gets no new call while it drains")
-        self._write(set(), gone=address)
-        eventually(lambda: not connected_to(port), f"nothing is connected to {address} after it left")
-        check(backend.terminate() == 0, f"{address} ends with 0 after SIGTERM")
-        self._world.end(backend)
-        name = f"backend {number + len(self._backends)}"
-        self._backends[place] = self._world.backend(name)
-        self._write(set())
-        eventually(self._client.has_answers(1, name), f"{name} gets calls")
-
-    def _hosts_of_calls(self) -> set[str]:
-        """The addresses to which some calls went that were made after this question."""
-        return {self._client.ask("pick")["address"] for _ in range(2 * len(self._backends))}
-
-    def stop_client(self) -> None:
-        client = self._world.client(self._bootstrap)
-        client.ask(f"crowd {SHORT_CALLS}")
-        counts = client.finish()
-        none_lost(counts, "SIGTERM to a client")
-        check(counts["ok"] == SHORT_CALLS, f"SIGTERM to a client: {counts}")
-        self._short_calls += counts["ok"]
-        self._world.end(client)
-
-    def finish(self) -> str:
-        counts = self._client.finish()
-        none_lost(counts, "drains")
-        return f"{counts['ok'] + self._short_calls:,} calls"
+def stop_client(world: World, bootstrap: Path) -> int:
+    """SIGTERM to a client that has just begun its calls. Returns their number."""
+    client = world.client(bootstrap)
+    client.ask(f"crowd {SHORT_CALLS}")
+    counts = client.finish()
+    none_lost(counts, "SIGTERM to a client")
+    check(counts["ok"] == SHORT_CALLS, f"SIGTERM to a client: {counts}")
+    world.end(client)
+    return counts["ok"]
 
 
 def drain(world: World, drains: int) -> str:
-    drained = Drains(world)
+    drained = Drains(world, RATE)
+    short_calls = 0
     for number in range(drains):
         drained.drain(number)
-        drained.stop_client()
-    return drained.finish()
+        short_calls += stop_client(world, drained.bootstrap)
+    return f"{drained.finish()}, and {short_calls:,} of clients that were stopped"
 
 
 def main(arguments: list[str]) -> int:

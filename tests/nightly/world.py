@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes of S14, S17 and S18: real control planes, backends and clients.
+"""The processes of S13, S14 and S16 to S18: real control planes, backends and clients.
 
     resources ─▶ `signalbox serve` ─▶ xDS ─▶ signalbox_nightly_client ─▶ `signalbox backend` × n
                                                ▲ faults: shim.cpp, prlimit, signals
@@ -310,9 +310,9 @@ def replace_text(path: Path, text: str) -> None:
     new.replace(path)
 
 
-def listener(name: str, cluster: str, route: dict | None = None) -> dict:
+def listener(name: str, cluster: str, route: dict | None = None, filters: tuple[dict, ...] = ()) -> dict:
     return {"@type": "type.googleapis.com/envoy.config.listener.v3.Listener", "name": name, "api_listener": {"api_listener": {
-        "@type": MANAGER, "http_filters": [ROUTER],
+        "@type": MANAGER, "http_filters": [*filters, ROUTER],
         "route_config": {"virtual_hosts": [{"domains": ["*"], "routes": [
             {"match": {"prefix": ""}, "route": {"cluster": cluster, **(route or {})}}]}]}}}}
 
@@ -355,6 +355,14 @@ def connected_to(port: int) -> set[int]:
 def resident_bytes(pid: int) -> int:
     pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
     return pages * resource.getpagesize()
+
+
+def threads_of(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/task"))
+
+
+def descriptors_of(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/fd"))
 
 
 def slope(samples: list[tuple[float, float]]) -> float:

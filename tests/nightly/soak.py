@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""S16: calls at a steady rate while all kinds of faults come, one after another.
+
+    `signalbox serve` ─ xDS ─▶ signalbox_nightly_client ─▶ aggregate: 3 backends ─▶ if they are gone, 3 others
+        ▲ killed, stopped,        └ calls, descriptors,         ▲ killed, stopped, ended, drained,
+        │ wrong files              threads, memory              │ one or all
+        └───────────────────────── this driver ─────────────────┘
+
+A round has each fault once, in an order by chance, and each fault is waited for: that it came, and that all is as
+before. The route retries what a dead backend did not answer, so no fault excuses a lost call.
+
+Gates: no call is lost; after the last fault the client has the descriptors and threads that it had after the first
+round; and with --judge its memory has not grown by more than 1 MiB since the warm-up. Prints `N minutes: …`."""
+
+import argparse
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable, Iterator
+
+from world import (Client, Process, Programs, World, check, cluster, connected_to, descriptors_of, endpoints, eventually,
+                   listener, none_lost, replace_text, resident_bytes, run_part, slope, threads_of, write_resources)
+
+EACH = 3  # Backends of a cluster.
+CLUSTERS = ("first", "second")
+AGGREGATE = {"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "orders", "lb_policy": "CLUSTER_PROVIDED",
+             "cluster_type": {"name": "envoy.clusters.aggregate", "typed_config": {
+                 "@type": "type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig",
+                 "clusters": list(CLUSTERS)}}}
+RETRY = {"retry_policy": {"retry_on": "unavailable", "num_retries": 4}}
+REFUSED = {"lb_policy": "RING_HASH", "ring_hash_lb_config": {"minimum_ring_size": 100, "maximum_ring_size": 10}}
+STILL_SERVED = "the last good one is still served"
+MOST_STOPPED = 1.0  # Seconds. The calls to a stopped process wait, and the deadline of a call is much later.
+MOST_PAUSE = 0.3  # Seconds between two faults.
+MOST_GROWTH = 1 << 20  # Bytes of memory, from the end of the warm-up.
+WARM_UP = 0.25  # The part of the time that does not count for memory.
+MOST_MORE_THREADS = 2  # gRPC starts and ends threads by itself.
+
+
+@dataclass
+class Backend:
+    process: Process
+    name: str
+    cluster: str
+    address: str
+
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])
+
+
+class Soak:
+    def __init__(self, world: World, rate: int, seed: int) -> None:
+        self._world, self._rate, self._random = world, rate, random.Random(seed)
+        self._backends = [self._start(cluster_name, f"{cluster_name} {number}", f"127.16.{row}.{number + 1}:0")
+                          for row, cluster_name in enumerate(CLUSTERS) for number in range(EACH)]
+        self._path = world.new_path("resources.json")
+        self._write()
+        self._plane, self._plane_address = world.serve(self._path)
+        self._client: Client = world.client(world.bootstrap(self._plane_address), "--rate", rate)
+        self._done: Counter[str] = Counter()
+        eventually(self._client.has_answers(rate, "first 0"), "calls are answered")
+
+    def run(self, seconds: float, judge: bool) -> str:
+        begun = time.monotonic()
+        self._round()
+        descriptors, threads = descriptors_of(self._client.pid), threads_of(self._client.pid)
+        memory = []
+        while (second := time.monotonic() - begun) < seconds:
+            memory.append((second, resident_bytes(self._client.pid)))
+            self._round()
+        eventually(lambda: descriptors_of(self._client.pid) <= descriptors, f"the client has {descriptors} descriptors again")
+        eventually(lambda: threads_of(self._client.pid) <= threads + MOST_MORE_THREADS, f"the client has {threads} threads again")
+        took = time.monotonic() - begun
+        judged = [sample for sample in memory if sample[0] >= WARM_UP * took]
+        growth = slope(judged) * (1 - WARM_UP) * took if judged else 0.0
+        counts = self._client.finish()
+        none_lost(counts, "faults")
+        faults = ", ".join(f"{name} {number}" for name, number in sorted(self._done.items()))
+        figures = (f"{counts['ok']:,} calls, {sum(self._done.values()):,} faults ({faults}); {descriptors} descriptors, "
+                   f"{threads} threads; memory {growth / (1 << 20):+.2f} MiB after the warm-up")
+        check(not judge or growth <= MOST_GROWTH, f"memory grew by more than 1 MiB: {figures}")
+        return f"{seconds / 60:g} minutes: {figures}; 0 lost"
+
+    # --- the world ---
+
+    def _start(self, cluster_name: str, name: str, address: str) -> Backend:
+        process, listens_at = self._world.backend(name, address, cluster_name)
+        return Backend(process, name, cluster_name, listens_at)
+
+    def _restart(self, backend: Backend) -> None:
+        self._world.end(backend.process)
+        backend.process, _ = self._world.backend(backend.name, backend.address, backend.cluster)
+
+    def _write(self, draining: str = "", gone: str = "", to: str = "orders", **second: object) -> None:
+        """`to`: the cluster of the route. `second`: what the second cluster has besides."""
+        def endpoints_of(name: str) -> dict:
+            addresses = [backend.address for backend in self._of(name) if backend.address != gone]
+            return endpoints(name, addresses, frozenset({draining}))
+
+        write_resources(self._path, listener("orders", to, RETRY), AGGREGATE, cluster("first"), cluster("second", **second),
+                        endpoints_of("first"), endpoints_of("second"))
+
+    def _of(self, name: str) -> list[Backend]:
+        return [backend for backend in self._backends if backend.cluster == name]
+
+    def _any(self) -> Backend:
+        return self._random.choice(self._of("first"))
+
+    def _calls_reach(self, *backends: Backend) -> None:
+        for backend in backends:
+            eventually(self._client.has_answers(1, backend.name), f"calls reach {backend.name}")
+
+    def _calls_go_on(self) -> None:
+        eventually(self._client.has_answers(self._rate // 10), "calls are answered")
+
+    def _pause(self, most: float) -> None:
+        time.sleep(self._random.uniform(0, most))
+
+    # --- the faults ---
+
+    def _round(self) -> None:
+        faults: list[Callable[[], None]] = [
+            self._kill_backend, self._kill_cluster, self._end_backend, self._stop_backend, self._drain_backend,
+            self._other_cluster, self._kill_plane, self._stop_plane, self._wrong_file, self._refused_update]
+        self._random.shuffle(faults)
+        for fault in faults:
+            name = fault.__name__.removeprefix("_").replace("_", " ")
+            fault()
+            self._calls_reach(*self._of("first"))
+            none_lost(self._client.counts(), f"after '{name}'")
+            self._done[name] += 1
+            self._pause(MOST_PAUSE)
+
+    def _kill_backend(self) -> None:
+        backend = self._any()
+        backend.process.popen.kill()
+        self._calls_go_on()
+        self._restart(backend)
+
+    def _kill_cluster(self) -> None:
+        for backend in self._of("first"):
+            backend.process.popen.kill()
+        self._calls_reach(*self._of("second"))
+        for backend in self._of("first"):
+            self._restart(backend)
+
+    def _end_backend(self) -> None:
+        backend = self._any()
+        check(backend.process.terminate() == 0, f"{backend.name} ends with 0 after SIGTERM")
+        self._calls_go_on()
+        self._restart(backend)
+
+    def _stop_backend(self) -> None:
+        with stopped(self._any().process):
+            self._pause(MOST_STOPPED)
+
+    def _drain_backend(self) -> None:
+        backend = self._any()
+        self._write(draining=backend.address)
+        self._calls_go_on()
+        self._write(gone=backend.address)
+        eventually(lambda: not connected_to(backend.port()), f"nothing is connected to {backend.name} when it is gone")
+        self._write()
+
+    def _other_cluster(self) -> None:
+        """The route leads to a plain cluster for a while."""
+        self._write(to="second")
+        self._calls_reach(*self._of("second"))
+        self._write()
+
+    def _kill_plane(self) -> None:
+        self._world.end(self._plane)
+        eventually(lambda: not self._has_plane(), "the client says that the control plane is away")
+        self._calls_go_on()
+        self._plane, _ = self._world.serve(self._path, self._plane_address)
+        eventually(self._has_plane, "the client has its control plane again")
+
+    def _stop_plane(self) -> None:
+        backend = self._any()
+        with stopped(self._plane):
+            self._write(gone=backend.address)
+            self._pause(MOST_STOPPED)
+            self._calls_go_on()
+        eventually(lambda: not connected_to(backend.port()), f"the update reaches the client: {backend.name} is gone")
+        self._write()
+
+    def _wrong_file(self) -> None:
+        before = self._plane.all_errors().count(STILL_SERVED)
+        replace_text(self._path, '{"resources": [{}]}')
+        eventually(lambda: self._plane.all_errors().count(STILL_SERVED) > before, "signalbox serve says that the file is wrong")
+        self._calls_go_on()
+        self._write()
+
+    def _refused_update(self) -> None:
+        """The control plane sends a cluster that the client refuses."""
+        before = self._refusals()
+        self._write(**REFUSED)
+        eventually(lambda: self._refusals() > before, "the client refuses the cluster")
+        self._calls_go_on()
+        self._write()
+
+    def _refusals(self) -> float:
+        return self._client.metric("signalbox_xds_resource_updates_invalid_total")
+
+    def _has_plane(self) -> bool:
+        return self._client.metric("signalbox_xds_connected") == 1
+
+
+@contextmanager
+def stopped(process: Process) -> Iterator[None]:
+    process.popen.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        process.popen.send_signal(signal.SIGCONT)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="soak.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--build", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--seconds", type=float, default=3600.0, help="at least one round")
+    parser.add_argument("--rate", type=int, default=1_000, help="calls a second")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--judge", action="store_true", help="memory, too")
+    options = parser.parse_args(arguments)
+
+    def body() -> str:
+        with World(Programs.of_build(options.build.resolve())) as world:
+            return Soak(world, options.rate, options.seed).run(options.seconds, options.judge)
+
+    return run_part(body, parser.prog)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
