@@ -267,14 +267,15 @@ class GrpcConnector::Pool {
   void begin_sockets();
   absl::StatusOr<Sockets> make_sockets() const;
   bool is_dialed(const Peer& peer) const;
-  bool is_silent(const Address& address) const;
+  bool was_silent(const Peer& peer) const;
   void dial(const TransportPtr& transport);
   void limit(const TransportPtr& transport, const ListenerPtr& listener);
   void hand_over(const TransportPtr& transport,
                  SocketDialer::Id dial,
                  Descriptor socket,
                  std::optional<std::uint32_t> stream_limit);
-  void fall_back(const TransportPtr& transport, const char* so_far);
+  void is_silent(const TransportPtr& transport);
+  void fall_back(const TransportPtr& transport);
   void tell_connected_later(const TransportPtr& transport);
   void begin_due();
   void begin(const TransportPtr& transport);
@@ -419,9 +420,7 @@ class GrpcConnector::Pool::Dialing final : public DialListener {
 
   void is_silent() override {
     const std::shared_lock lock(gate_->mutex);
-    if (gate_->pool == nullptr) return;
-    gate_->pool->fall_back(transport_,
-                           "the server has accepted a connection, and has sent nothing");
+    if (gate_->pool != nullptr) gate_->pool->is_silent(transport_);
   }
 
   void failed(const std::string& why) override {
@@ -505,13 +504,14 @@ bool GrpcConnector::Pool::is_dialed(const Peer& peer) const {
     const grpc::ChannelCredentials& other = *insecure;
     if (typeid(one) != typeid(other)) return false;
   }
-  return !is_silent(peer.address);
+  return !was_silent(peer);
 }
 
-// Whether the server has said nothing to a dial of the last minutes. Precondition: the mutex is
+// Whether the server has sent nothing to a dial of the last minutes. Precondition: the mutex is
 // held.
-bool GrpcConnector::Pool::is_silent(const Address& address) const {
-  return sockets_ && sockets_->silent.has(address, std::chrono::steady_clock::now());
+bool GrpcConnector::Pool::was_silent(const Peer& peer) const {
+  return sockets_ && peer.tls == nullptr &&
+         sockets_->silent.has(peer.address, std::chrono::steady_clock::now());
 }
 
 // Precondition: the mutex is held, and all listeners have begun.
@@ -539,19 +539,26 @@ void GrpcConnector::Pool::hand_over(const TransportPtr& transport,
                                     Descriptor socket,
                                     std::optional<std::uint32_t> stream_limit) {
   const auto channel = sockets_->channels.channel(std::move(socket), transport->address());
-  if (channel == nullptr) return fall_back(transport, "");
+  if (channel == nullptr) return fall_back(transport);
   interest_.hurry();
   become_ready(transport, channel, stream_limit, sockets_->dialer->line(dial));
 }
 
-// gRPC connects after a dial. A silent server may wait for the preface, or never say anything: gRPC
-// finds out.
-void GrpcConnector::Pool::fall_back(const TransportPtr& transport, const char* so_far) {
+// The server may wait for the preface, or never say anything: gRPC finds out.
+void GrpcConnector::Pool::is_silent(const TransportPtr& transport) {
+  {
+    const std::lock_guard lock(mutex_);
+    transport->so_far = "the server accepted the connection, and sent nothing on it";
+    sockets_->silent.add(transport->address(), std::chrono::steady_clock::now());
+  }
+  fall_back(transport);
+}
+
+// gRPC connects in place of the dial.
+void GrpcConnector::Pool::fall_back(const TransportPtr& transport) {
   const std::lock_guard lock(mutex_);
   if (transport->phase != Transport::Phase::kConnecting || transport->listeners.empty()) return;
   transport->dial = 0;
-  transport->so_far = so_far;
-  sockets_->silent.add(transport->address(), std::chrono::steady_clock::now());
   const auto credentials = credentials_for(transport->peer);
   if (credentials.ok()) let_grpc_connect(transport, *credentials);
 }
@@ -585,8 +592,8 @@ void GrpcConnector::Pool::begin(const TransportPtr& transport) {
   for (const ListenerPtr& listener : transport->listeners)
     listener->begin();
   if (is_dialed(transport->peer)) return dial(transport);
-  transport->so_far =
-      is_silent(transport->address()) ? "the server has sent nothing to an earlier one" : "";
+  if (was_silent(transport->peer))
+    transport->so_far = "an earlier connection was accepted, and the server sent nothing on it";
   let_grpc_connect(transport, *credentials);
 }
 

@@ -5,7 +5,8 @@
 //   parent ─▶ [pick_first] ─▶ subchannel map, a hold on each address until one is selected
 //
 // The policy connects as soon as it is configured. When its connection is lost it becomes IDLE, and
-// connects again at the next pick or IdleExitRequested. The class PickFirst (pick_first_core.hpp)
+// connects again at the next pick or IdleExitRequested. Exception: if the loss counts as a failed
+// attempt (decision 152), it goes on connecting. The class PickFirst (pick_first_core.hpp)
 // has the decisions, with their diagram and invariants. This policy connects that class with
 // configurations, pickers and parents.
 //

@@ -244,7 +244,8 @@ void PickFirst::heard(Selected& selected, const SubchannelStateChanged& event, L
     return;
   }
   effects.push_back(RequestReresolution{});
-  // A subchannel without its last connection is IDLE, unless it was making another one (A105-15).
+  // A subchannel without its last connection is IDLE, unless it was making another one (A105-15),
+  // or the loss counts as a failed attempt (B10 of subchannel_core.hpp).
   if (when_lost_ == WhenLost::kReconnect || event.state != ConnectivityState::kIdle) {
     Known lost{event.address, event.state};
     lost.error = failure_of(event);

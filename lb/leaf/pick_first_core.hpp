@@ -10,7 +10,7 @@
 //
 //           update              READY                    lost
 //   Fresh ─────────▶ Connecting ─────────▶ Selected ─┬──────────▶ Idle (kGoIdle)
-//                      ▲  ▲ update without   │       └▶ Connecting (kReconnect, or not IDLE: A105)
+//                      ▲  ▲ update without   │       └▶ Connecting (kReconnect, or not IDLE)
 //                      │  │ its address      │
 //                      │  └──────────────────┘             any state ─ release_all ─▶ Fresh
 //             Idle ────┘ exit_idle

@@ -36,7 +36,7 @@ void SubchannelCore::on(const ConnectRequested& event, Instant now, SubchannelEf
   connect(event.may_hurry, now, effects);
 }
 
-void SubchannelCore::on(const Connected& event, Instant /*now*/, SubchannelEffects& effects) {
+void SubchannelCore::on(const Connected& event, Instant now, SubchannelEffects& effects) {
   SIGNALBOX_INVARIANT(event.connection != nullptr, "Connected brings a connection");
   const auto* const connecting = std::get_if<Connecting>(&attempting_);
   if (connecting == nullptr || event.attempt != attempt_) {
@@ -49,6 +49,7 @@ void SubchannelCore::on(const Connected& event, Instant /*now*/, SubchannelEffec
   open_.push_back({event.attempt,
                    event.connection,
                    connecting->is_alone,
+                   now + std::max(connecting->backoff, options_.backoff.initial),
                    connecting->retry_at,
                    std::exchange(backoff_, Ticks::zero())});
   attempting_ = Idle{};
@@ -60,7 +61,7 @@ void SubchannelCore::on(const Connected& event, Instant /*now*/, SubchannelEffec
 void SubchannelCore::on(const ConnectFailed& event, Instant now, SubchannelEffects& effects) {
   const auto* connecting = std::get_if<Connecting>(&attempting_);
   if (connecting == nullptr || event.attempt != attempt_) return;
-  ended_early_ = false;
+  early_end_.reset();
   effects.push_back(Observe{ConnectionAttempted{options_.settings->cluster, false}});
   back_off(connecting->retry_at,
            event.status.ok() ? absl::UnavailableError("connection attempt failed") : event.status,
@@ -74,11 +75,10 @@ void SubchannelCore::on(const ConnectionClosed& event, Instant now, SubchannelEf
   if (found == open_.end()) return;
   const Open closed = std::move(*found);
   open_.erase(found);
-  const bool is_early = now < closed.early_until;
-  if (std::exchange(ended_early_, is_early) && is_early) {
+  if (is_failure(closed, now)) {
     backoff_ = std::max(backoff_, closed.backoff);
     if (std::holds_alternative<Idle>(attempting_))
-      back_off(closed.early_until, event.status, now, effects);
+      back_off(closed.retry_at, event.status, now, effects);
   }
   if (has_lanes_) effects.push_back(WithdrawStreams{event.attempt});
   effects.push_back(DropConnection{event.attempt});
@@ -113,7 +113,8 @@ void SubchannelCore::on(const TimerFired& event, Instant /*now*/, SubchannelEffe
 
 void SubchannelCore::connect(bool may_hurry, Instant now, SubchannelEffects& effects) {
   const bool is_alone = max_connections_ > 1;
-  attempting_ = Connecting{now + next_backoff(may_hurry), is_alone};
+  const Duration backoff = next_backoff(may_hurry);
+  attempting_ = Connecting{backoff, now + backoff, is_alone};
   effects.push_back(OpenConnection{++attempt_, options_.settings->connect_timeout, is_alone});
   follow(effects);
 }
@@ -159,6 +160,18 @@ void SubchannelCore::ask_again(SubchannelEffects& effects) {
       has_lanes_ && !std::ranges::all_of(open_, [](const Open& open) { return open.is_counted; });
   if (!is_shared || std::exchange(asks_again_, true)) return;
   effects.push_back(StartTimer{TimerId{kSharedTimer, 0}, kSharedPause});
+}
+
+// Whether the end of the connection counts as a failed attempt (B10).
+bool SubchannelCore::is_failure(const Open& closed, Instant now) {
+  const bool is_early = now < closed.early_until;
+  const bool is_later = early_end_ && closed.attempt > *early_end_;
+  if (is_early) {
+    early_end_ = attempt_;
+  } else if (is_later) {
+    early_end_.reset();
+  }
+  return is_early && is_later;
 }
 
 void SubchannelCore::back_off(Instant until,

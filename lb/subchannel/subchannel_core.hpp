@@ -11,7 +11,7 @@
 //              ConnectRequested, StreamsWanted (B6)
 //   ┌▶ Idle ────────────────────▶ Connecting ─── Connected ──▶ Idle, with one more connection
 //   │ TimerFired                      │ ConnectFailed
-//   └──────────────────── Backoff ◀───┘
+//   └──────────────────── Backoff ◀───┴─── ConnectionClosed (B10)
 //
 // Reported: READY with a connection. Without one Idle→IDLE, Connecting→CONNECTING,
 // Backoff→TRANSIENT_FAILURE.
@@ -42,10 +42,11 @@
 //   B9  While calls wait for a stream, and a connection is offered as shared
 //       (OfferStreams::is_shared), the core asks again every kSharedPause (AskForDemand). Calls
 //       that use such a connection without a stream do not say when they end.
-//   B10 A connection ends early if it ends within the back-off that its attempt would have had. The
-//       second early end, and each further one, counts as a failed attempt, until a connection ends
-//       later or an attempt fails. So a server that accepts connections and ends them is not asked
-//       again and again without a pause.
+//   B10 A connection ends early if it lives for less than `backoff.initial`, or than the back-off
+//       that its attempt would have had, if that is longer. If an attempt that begins after an
+//       early end brings a connection that ends early, too, this end counts as a failed attempt. A
+//       failed attempt, or a later connection that does not end early, begins anew. So a server
+//       that accepts connections and ends them is not asked again and again without a pause.
 //
 // Source: gRPC connection-backoff.md, connectivity semantics; A61 (subchannel states); A105.
 
@@ -53,6 +54,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -97,7 +99,8 @@ class SubchannelCore {
   struct Idle {};
 
   struct Connecting {
-    Instant retry_at;  ///< When the back-off ends if this attempt fails (B2).
+    Duration backoff;  ///< How long the back-off is if this attempt fails.
+    Instant retry_at;  ///< When it ends (B2).
     bool is_alone = false;
   };
 
@@ -112,8 +115,10 @@ class SubchannelCore {
     /// All calls on it have taken streams: no other subchannel uses it, and its streams have been
     /// offered since it was made.
     bool is_counted = false;
-    Instant early_until{};  ///< Its end is early before this (B10).
-    Ticks backoff{};        ///< The back-off of its attempt, without jitter.
+    // For B10.
+    Instant early_until{};  ///< Its end is early before this.
+    Instant retry_at{};     ///< When the back-off of its attempt ends.
+    Ticks backoff{};        ///< That back-off, without jitter.
   };
 
   struct Backoff {
@@ -130,6 +135,7 @@ class SubchannelCore {
   void on(const TimerFired& event, Instant now, SubchannelEffects& effects);
 
   void connect(bool may_hurry, Instant now, SubchannelEffects& effects);
+  bool is_failure(const Open& closed, Instant now);
   void back_off(Instant until, absl::Status cause, Instant now, SubchannelEffects& effects);
   bool may_grow() const;
   bool needs_lanes() const;
@@ -145,7 +151,9 @@ class SubchannelCore {
   /// The number of the newest attempt. Connecting belongs to it.
   std::uint64_t attempt_ = 0;
   bool has_been_ready_ = false;
-  bool ended_early_ = false;  ///< The last attempt brought a connection that ended early (B10).
+  /// The newest attempt when a connection ended early for the last time. Early ends of later
+  /// attempts count as failures (B10).
+  std::optional<std::uint64_t> early_end_;
   Ticks backoff_{};  ///< The newest back-off, without jitter; 0 after a successful connection.
   std::variant<Idle, Connecting, Backoff> attempting_;
   absl::InlinedVector<Open, 1> open_;  ///< The connections, the oldest first.

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from world import (Process, Programs, World, check, cluster, connected_to, endpoints, eventually, listener, none_lost,
+from world import (Process, Programs, World, check, cluster, endpoints, eventually, is_connected_to, listener, none_lost,
                    run_part, write_resources)
 
 BACKENDS = 3
@@ -60,8 +60,7 @@ class Drains:
         check(backend.name not in counts["begun"], f"a session began on {backend.name}, which drains: {counts['begun']}")
         self._write(gone=backend.address)
         eventually(lambda: backend.name not in self._sessions(), f"the sessions of {backend.name} move when it is gone")
-        eventually(lambda: not connected_to(int(backend.address.rpartition(":")[2])),
-                   f"nothing is connected to {backend.name} when it is gone")
+        eventually(lambda: not is_connected_to(backend.address), f"nothing is connected to {backend.name} when it is gone")
         self._client.ask("mark")  # Without a check: sessions had to move.
         check(backend.process.terminate() == 0, f"{backend.name} ends with 0 after SIGTERM")
         self._world.end(backend.process)

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Iterator
 
-from world import (Client, Process, Programs, World, check, cluster, connected_to, descriptors_of, endpoints, eventually,
+from world import (LOOK_EVERY, Client, Process, Programs, World, check, cluster, descriptors_of, endpoints, eventually, is_connected_to,
                    listener, none_lost, replace_text, resident_bytes, run_part, slope, threads_of, write_resources)
 
 EACH = 3  # Backends of a cluster.
@@ -36,10 +36,13 @@ AGGREGATE = {"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "na
 RETRY = {"retry_policy": {"retry_on": "unavailable", "num_retries": 4}}
 REFUSED = {"lb_policy": "RING_HASH", "ring_hash_lb_config": {"minimum_ring_size": 100, "maximum_ring_size": 10}}
 STILL_SERVED = "the last good one is still served"
+STUCK = 20  # Calls in flight that show that a backend answers nothing.
 MOST_STOPPED = 1.0  # Seconds. The calls to a stopped process wait, and the deadline of a call is much later.
 MOST_PAUSE = 0.3  # Seconds between two faults.
 MOST_GROWTH = 1 << 20  # Bytes of memory, from the end of the warm-up.
 WARM_UP = 0.25  # The part of the time that does not count for memory.
+LEAST_SAMPLES = 3  # A round has one.
+SAME = round(1 / LOOK_EVERY)  # Looks within a second.
 MOST_MORE_THREADS = 2  # gRPC starts and ends threads by itself.
 
 
@@ -49,9 +52,6 @@ class Backend:
     name: str
     cluster: str
     address: str
-
-    def port(self) -> int:
-        return int(self.address.rpartition(":")[2])
 
 
 class Soak:
@@ -69,15 +69,16 @@ class Soak:
     def run(self, seconds: float, judge: bool) -> str:
         begun = time.monotonic()
         self._round()
-        descriptors, threads = descriptors_of(self._client.pid), threads_of(self._client.pid)
+        descriptors, threads = self._settled(descriptors_of), self._settled(threads_of)
         memory = []
-        while (second := time.monotonic() - begun) < seconds:
-            memory.append((second, resident_bytes(self._client.pid)))
+        while not memory or time.monotonic() - begun < seconds:
+            memory.append((time.monotonic() - begun, resident_bytes(self._client.pid)))
             self._round()
         eventually(lambda: descriptors_of(self._client.pid) <= descriptors, f"the client has {descriptors} descriptors again")
         eventually(lambda: threads_of(self._client.pid) <= threads + MOST_MORE_THREADS, f"the client has {threads} threads again")
         took = time.monotonic() - begun
         judged = [sample for sample in memory if sample[0] >= WARM_UP * took]
+        check(not judge or len(judged) >= LEAST_SAMPLES, f"{len(judged)} samples of memory, too few to judge it")
         growth = slope(judged) * (1 - WARM_UP) * took if judged else 0.0
         counts = self._client.finish()
         none_lost(counts, "faults")
@@ -86,6 +87,17 @@ class Soak:
                    f"{threads} threads; memory {growth / (1 << 20):+.2f} MiB after the warm-up")
         check(not judge or growth <= MOST_GROWTH, f"memory grew by more than 1 MiB: {figures}")
         return f"{seconds / 60:g} minutes: {figures}; 0 lost"
+
+    def _settled(self, count_of: Callable[[int], int]) -> int:
+        """The number, once it has not changed for a second."""
+        counts: list[int] = []
+
+        def is_settled() -> bool:
+            counts.append(count_of(self._client.pid))
+            return len(counts) > SAME and len(set(counts[-SAME:])) == 1
+
+        eventually(is_settled, "the client's descriptors and threads stay the same")
+        return counts[-1]
 
     # --- the world ---
 
@@ -115,6 +127,12 @@ class Soak:
     def _calls_reach(self, *backends: Backend) -> None:
         for backend in backends:
             eventually(self._client.has_answers(1, backend.name), f"calls reach {backend.name}")
+
+    def _next_calls_reach(self, backend: Backend) -> bool:
+        """Whether some of the next calls reach the backend, of so many that it should have several."""
+        has_answer = self._client.has_answers(1, backend.name)
+        self._calls_go_on()
+        return has_answer()
 
     def _calls_go_on(self) -> None:
         eventually(self._client.has_answers(self._rate // 10), "calls are answered")
@@ -158,14 +176,15 @@ class Soak:
 
     def _stop_backend(self) -> None:
         with stopped(self._any().process):
+            eventually(lambda: self._client.counts()["in_flight"] >= STUCK, "calls wait for the stopped backend")
             self._pause(MOST_STOPPED)
 
     def _drain_backend(self) -> None:
         backend = self._any()
         self._write(draining=backend.address)
-        self._calls_go_on()
+        eventually(lambda: not self._next_calls_reach(backend), f"no call reaches {backend.name} while it drains")
         self._write(gone=backend.address)
-        eventually(lambda: not connected_to(backend.port()), f"nothing is connected to {backend.name} when it is gone")
+        eventually(lambda: not is_connected_to(backend.address), f"nothing is connected to {backend.name} when it is gone")
         self._write()
 
     def _other_cluster(self) -> None:
@@ -187,7 +206,7 @@ class Soak:
             self._write(gone=backend.address)
             self._pause(MOST_STOPPED)
             self._calls_go_on()
-        eventually(lambda: not connected_to(backend.port()), f"the update reaches the client: {backend.name} is gone")
+        eventually(lambda: not is_connected_to(backend.address), f"the update reaches the client: {backend.name} is gone")
         self._write()
 
     def _wrong_file(self) -> None:

@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Callable, Iterator, NamedTuple
 
@@ -350,6 +351,12 @@ def connected_to(port: int) -> set[int]:
                 # The last four bytes of an address, IPv6 or not, in the order of this machine.
                 found.add(int.from_bytes(bytes.fromhex(address[-8:]), sys.byteorder))
     return found
+
+
+def is_connected_to(address: str) -> bool:
+    """Whether a connection to this "ip:port" is established."""
+    host, _, port = address.rpartition(":")
+    return int(ip_address(host)) in connected_to(int(port))
 
 
 def resident_bytes(pid: int) -> int:

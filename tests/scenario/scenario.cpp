@@ -158,6 +158,9 @@ bool Scenario::do_world(const Words& words) {
   } else if (verb == "down") {
     for (const std::string& address : addresses)
       tree_.down(address);
+  } else if (verb == "ends") {
+    for (const std::string& address : addresses)
+      tree_.end_at_once(address);
   } else if (verb == "bad" || verb == "good") {
     for (const std::string& address : addresses)
       tree_.answer_badly(address, verb == "bad");

@@ -23,6 +23,8 @@
 //   apply NAME … [retiring NAME …]   applies the configuration. The routes name the first clusters;
 //                                    only earlier calls hold the retiring ones
 //   up ADDRESS …   down ADDRESS …    connections to the address succeed, or break and fail
+//   ends ADDRESS …                   the address is READY, and ends connections at once, again and
+//                                    again: it fails until `up`
 //   bad ADDRESS …   good ADDRESS …   calls to the address fail, or succeed again
 //   advance 10s                      moves the clock (ms, s, min)
 //   pick NAME                        the endpoints of the cluster's calls

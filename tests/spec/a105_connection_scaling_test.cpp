@@ -440,6 +440,23 @@ TEST_CASE("back-off: further connections that end at once are made with pauses",
   CHECK(core.state() == kReady);
 }
 
+TEST_CASE("back-off: young connections that end together are one early end",
+          "[lb][subchannel][A105-13]") {
+  using namespace std::chrono_literals;
+  SubchannelCore core = connected(3);
+  for (const std::uint64_t attempt : {2U, 3U}) {
+    core.step(StreamsWanted{}, {});
+    core.step(Connected{attempt, link()}, {});
+  }
+  for (const std::uint64_t attempt : {2U, 3U, 1U})
+    CHECK_FALSE(has<StartTimer>(core.step(ConnectionClosed{attempt, kLost}, {})));
+  CHECK(core.state() == ConnectivityState::kIdle);
+  // The next one is the second.
+  core.step(ConnectRequested{}, {});
+  core.step(Connected{4, link()}, {});
+  CHECK(has<StartTimer>(core.step(ConnectionClosed{4, kLost}, {})));
+}
+
 TEST_CASE("states: READY with a connection, else as the attempt says",
           "[lb][subchannel][A105-14]") {
   SubchannelCore core = connected(2);

@@ -105,6 +105,16 @@ void TreeHarness::down(const std::string& address) {
   run();
 }
 
+void TreeHarness::end_at_once(const std::string& address) {
+  const Address name(address);
+  for (const auto& [id, node] : std::map(nodes_)) {
+    const auto found = node->subchannels.find(name);
+    if (found != node->subchannels.end() && found->second.state == kReady)
+      set_state(*node, name, kFailure);
+  }
+  run();
+}
+
 void TreeHarness::silence(const std::string& address) {
   const Address name(address);
   network_[name] = Network::kSilent;

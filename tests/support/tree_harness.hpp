@@ -43,6 +43,9 @@ class TreeHarness {
   /// The address's connections break. Attempts to connect to it fail, including those under way.
   void down(const std::string& address);
 
+  /// The server ends its connections at once, again and again: the address fails until up().
+  void end_at_once(const std::string& address);
+
   /// The address becomes silent: its connections break, as when a keepalive finds the peer gone.
   void silence(const std::string& address);
 

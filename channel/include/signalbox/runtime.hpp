@@ -195,8 +195,9 @@ struct RuntimeOptions {
   /// In each cluster: the number of priorities below the one in use that stay connected, as
   /// standbys. An aggregate in priority mode has at most one standby, its next leaf, whatever the
   /// number. When the priority in use loses its connections, calls go to its first READY standby
-  /// immediately, and return when the lost priority is READY again. 0, as in gRFC A56: the next
-  /// priority is connected after the failure, and calls wait meanwhile.
+  /// immediately, and return when the lost priority is READY again. Under pick_first and ring_hash
+  /// this holds after the end of an idle connection, too. 0, as in gRFC A56: the next priority is
+  /// connected after the failure, and calls wait meanwhile.
   std::uint32_t standby_priorities = 0;
   /// The most points on a ring of ring_hash, whatever a control plane asks for (gRFC A42). When a
   /// cluster has more endpoints than this, some endpoints have no point and get no call: raise the
@@ -243,7 +244,8 @@ struct RuntimeOptions {
   /// kAssumed there are no probes. False, as in gRPC: health_checks are not read.
   bool active_health_checks = true;
 
-  /// Back-off of connections to endpoints (gRPC's connection-backoff).
+  /// Back-off of connections to endpoints (gRPC's connection-backoff). When a server ends two
+  /// connections in a row within `initial_backoff`, the second end counts as a failed attempt.
   std::chrono::nanoseconds initial_backoff = std::chrono::seconds(1);
   std::chrono::nanoseconds max_backoff = std::chrono::seconds(120);
   /// The first back-off after an endpoint's connection was lost: its process is usually restarting.

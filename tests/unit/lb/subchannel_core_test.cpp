@@ -317,6 +317,17 @@ TEST_CASE("subchannel: a server that ends its connections at once is asked with 
   CHECK(live(100ms) == 900ms);
   CHECK(live(0s) == 1600ms);
   CHECK(live(2559ms) == 1ms);
+  SECTION("also a connection that came late, when its back-off was over") {
+    const auto begun = all<OpenConnection>(core.step(ConnectRequested{}, now));
+    REQUIRE(begun.size() == 1);
+    now += 5s;
+    core.step(connected(begun.front().attempt), now);
+    const auto timers = all<StartTimer>(core.step(closed(begun.front().attempt), now));
+    REQUIRE(timers.size() == 1);
+    CHECK(timers.front().delay == 0s);
+    core.step(TimerFired{timers.front().timer}, now);
+    CHECK(live(0s) == 6553600us);
+  }
   SECTION("a connection that lives longer begins anew") {
     CHECK(live(4096ms) == 0s);
     CHECK(live(0s) == 0s);
