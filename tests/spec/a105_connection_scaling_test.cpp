@@ -671,6 +671,7 @@ TEST_CASE("calls: the calls of all connections are counted, and those that took 
   endpoint.lanes.add(3, shared, true);
   CHECK(endpoint.lanes.calls() == 0);
   std::vector<Pick> calls;
+  calls.reserve(3);
   for (int i = 0; i < 3; ++i)
     calls.push_back(endpoint.call());
   const Use other(*shared);
