@@ -601,6 +601,7 @@ TEST_CASE("calls: without a working connection a call picks again", "[lb][lanes]
   SECTION("it dies between the grant of its stream and the call's use of it") {
     endpoint.lanes.add(2, link(1), false);
     std::vector<Pick> running;
+    running.reserve(3);
     for (int i = 0; i < 3; ++i)
       running.push_back(endpoint.call());
     const auto wait = endpoint.wait();
