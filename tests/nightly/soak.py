@@ -33,9 +33,12 @@ AGGREGATE = {"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "na
              "cluster_type": {"name": "envoy.clusters.aggregate", "typed_config": {
                  "@type": "type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig",
                  "clusters": list(CLUSTERS)}}}
-RETRY = {"retry_policy": {"retry_on": "unavailable", "num_retries": 4}}
+# A server of gRPC's C++ library that ends cancels the calls that it has received and not begun.
+RETRY = {"retry_policy": {"retry_on": "unavailable,cancelled", "num_retries": 4}}
 REFUSED = {"lb_policy": "RING_HASH", "ring_hash_lb_config": {"minimum_ring_size": 100, "maximum_ring_size": 10}}
 STILL_SERVED = "the last good one is still served"
+# A control plane that ends its streams sooner, again and again, is asked with growing pauses (stream_pace.hpp).
+LASTING = 10.5  # Seconds.
 STUCK = 20  # Calls in flight that show that a backend answers nothing.
 MOST_STOPPED = 1.0  # Seconds. The calls to a stopped process wait, and the deadline of a call is much later.
 MOST_PAUSE = 0.3  # Seconds between two faults.
@@ -64,6 +67,7 @@ class Soak:
         self._plane, self._plane_address = world.serve(self._path)
         self._client: Client = world.client(world.bootstrap(self._plane_address), "--rate", rate)
         self._done: Counter[str] = Counter()
+        self._streams_since = time.monotonic()
         eventually(self._client.has_answers(rate, "first 0"), "calls are answered")
 
     def run(self, seconds: float, judge: bool) -> str:
@@ -194,11 +198,13 @@ class Soak:
         self._write()
 
     def _kill_plane(self) -> None:
+        time.sleep(max(0.0, self._streams_since + LASTING - time.monotonic()))
         self._world.end(self._plane)
         eventually(lambda: not self._has_plane(), "the client says that the control plane is away")
         self._calls_go_on()
         self._plane, _ = self._world.serve(self._path, self._plane_address)
         eventually(self._has_plane, "the client has its control plane again")
+        self._streams_since = time.monotonic()
 
     def _stop_plane(self) -> None:
         backend = self._any()
