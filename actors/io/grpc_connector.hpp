@@ -109,7 +109,8 @@ class GrpcConnection final : public Connection {
   void lose() const { line_->lose(); }
 
   /// Records that the server has sent the text of a GOAWAY in a status of its own. Later calls that
-  /// end with this text do not wait for the connection to leave READY, unless it is_socket().
+  /// end with this text do not wait for the connection to leave READY. Precondition: not
+  /// is_socket(), because a connection from a socket shows a real GOAWAY only when it is asked.
   void record_goaway_text() const { server_says_goaway_.store(true, std::memory_order_relaxed); }
 
   /// Records why the connection is lost, as a word of lb::disconnect_reason(). gRPC tells the

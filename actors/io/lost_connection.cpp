@@ -63,15 +63,14 @@ Failure learn(grpc::ClientContext& context, const GrpcConnection& connection, bo
 /// nullopt: only the transport knows.
 std::optional<bool> known_loss(const GrpcConnection& connection) {
   if (!connection.is_ready()) return true;
-  // A connection from a socket shows its GOAWAY only when it is asked, so it is asked each time.
-  if (connection.server_says_goaway() && !connection.is_socket()) return false;
+  if (connection.server_says_goaway()) return false;
   return std::nullopt;
 }
 
 bool conclude(const GrpcConnection& connection, bool is_lost) {
-  if (!is_lost) {
-    connection.record_goaway_text();
-  } else if (connection.is_socket()) {
+  if (!connection.is_socket()) {
+    if (!is_lost) connection.record_goaway_text();
+  } else if (is_lost) {
     connection.lose();
   }
   return is_lost;

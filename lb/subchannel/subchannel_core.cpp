@@ -75,7 +75,7 @@ void SubchannelCore::on(const ConnectionClosed& event, Instant now, SubchannelEf
   if (found == open_.end()) return;
   const Open closed = std::move(*found);
   open_.erase(found);
-  if (is_failure(closed, now)) {
+  if (note_end(closed, now)) {
     backoff_ = std::max(backoff_, closed.backoff);
     if (std::holds_alternative<Idle>(attempting_))
       back_off(closed.retry_at, event.status, now, effects);
@@ -162,8 +162,9 @@ void SubchannelCore::ask_again(SubchannelEffects& effects) {
   effects.push_back(StartTimer{TimerId{kSharedTimer, 0}, kSharedPause});
 }
 
-// Whether the end of the connection counts as a failed attempt (B10).
-bool SubchannelCore::is_failure(const Open& closed, Instant now) {
+// Notes whether the connection ended early. Returns whether its end counts as a failed attempt
+// (B10).
+bool SubchannelCore::note_end(const Open& closed, Instant now) {
   const bool is_early = now < closed.early_until;
   const bool is_later = early_end_ && closed.attempt > *early_end_;
   if (is_early) {

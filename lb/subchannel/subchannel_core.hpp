@@ -135,7 +135,7 @@ class SubchannelCore {
   void on(const TimerFired& event, Instant now, SubchannelEffects& effects);
 
   void connect(bool may_hurry, Instant now, SubchannelEffects& effects);
-  bool is_failure(const Open& closed, Instant now);
+  bool note_end(const Open& closed, Instant now);
   void back_off(Instant until, absl::Status cause, Instant now, SubchannelEffects& effects);
   bool may_grow() const;
   bool needs_lanes() const;
