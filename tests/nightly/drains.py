@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from world import (Process, Programs, World, check, cluster, endpoints, eventually, is_connected_to, listener, none_lost,
-                   run_part, write_resources)
+                   positive, run_part, say, write_resources)
 
 BACKENDS = 3
 SESSIONS = 30
+SAY_EVERY = 50  # Drains.
 LOOK_CALLS = 20  # New sessions that show where calls go: far more than there are backends.
 EXTENSIONS = "type.googleapis.com/envoy.extensions"
 SESSION_FILTER = {"name": "sessions", "typed_config": {
@@ -111,8 +112,8 @@ class Drains:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="drains.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--build", type=Path, required=True, metavar="FOLDER")
-    parser.add_argument("--drains", type=int, default=1_000)
-    parser.add_argument("--rate", type=int, default=1_000, help="calls a second")
+    parser.add_argument("--drains", type=positive, default=1_000)
+    parser.add_argument("--rate", type=positive, default=1_000, help="calls a second")
     options = parser.parse_args(arguments)
 
     def body() -> str:
@@ -120,6 +121,8 @@ def main(arguments: list[str]) -> int:
             drains = Drains(world, options.rate)
             for number in range(options.drains):
                 drains.drain(number)
+                if (number + 1) % SAY_EVERY == 0:
+                    say(f"drains: {number + 1:,} of {options.drains:,}, 0 lost")
             return f"{options.drains:,} drains ({drains.finish()}): 0 lost, 0 sessions moved before their backend was gone"
 
     return run_part(body, parser.prog)

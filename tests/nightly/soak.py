@@ -24,8 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Iterator
 
-from world import (LOOK_EVERY, Client, Process, Programs, World, check, cluster, descriptors_of, endpoints, eventually, is_connected_to,
-                   listener, none_lost, replace_text, resident_bytes, run_part, slope, threads_of, write_resources)
+from world import (LOOK_EVERY, Client, Process, Programs, World, check, cluster, endpoints, eventually, is_connected_to,
+                   listener, none_lost, open_descriptors, positive, resident_bytes, run_part, say, serve_wrong_file, slope,
+                   threads_of, write_resources)
 
 EACH = 3  # Backends of a cluster.
 CLUSTERS = ("first", "second")
@@ -36,7 +37,6 @@ AGGREGATE = {"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "na
 # A server of gRPC's C++ library that ends cancels the calls that it has received and not begun.
 RETRY = {"retry_policy": {"retry_on": "unavailable,cancelled", "num_retries": 4}}
 REFUSED = {"lb_policy": "RING_HASH", "ring_hash_lb_config": {"minimum_ring_size": 100, "maximum_ring_size": 10}}
-STILL_SERVED = "the last good one is still served"
 # A control plane that ends its streams sooner, again and again, is asked with growing pauses (stream_pace.hpp).
 LASTING = 10.5  # Seconds.
 STUCK = 20  # Calls in flight that show that a backend answers nothing.
@@ -74,14 +74,15 @@ class Soak:
     def run(self, seconds: float, judge: bool) -> str:
         begun = time.monotonic()
         self._round()
-        descriptors, threads = self._settled(descriptors_of), self._settled(threads_of)
+        descriptors, threads = self._settled(self._descriptors), self._settled(self._threads)
         memory = []
         while not memory or time.monotonic() - begun < seconds:
             memory.append((time.monotonic() - begun, resident_bytes(self._client.pid)))
             self._round()
-        eventually(lambda: descriptors_of(self._client.pid) <= descriptors + MOST_MORE_DESCRIPTORS,
+            say(f"soak: {time.monotonic() - begun:.0f} of {seconds:.0f} s, {sum(self._done.values()):,} faults, 0 lost")
+        eventually(lambda: self._descriptors() <= descriptors + MOST_MORE_DESCRIPTORS,
                    f"the client has some {descriptors} descriptors again")
-        eventually(lambda: threads_of(self._client.pid) <= threads + MOST_MORE_THREADS,
+        eventually(lambda: self._threads() <= threads + MOST_MORE_THREADS,
                    f"the client has some {threads} threads again")
         took = time.monotonic() - begun
         judged = [sample for sample in memory if sample[0] >= WARM_UP * took]
@@ -95,12 +96,18 @@ class Soak:
         check(not judge or growth <= MOST_GROWTH, f"memory grew by more than 1 MiB: {figures}")
         return f"{seconds / 60:g} minutes: {figures}; 0 lost"
 
-    def _settled(self, count_of: Callable[[int], int]) -> int:
+    def _descriptors(self) -> int:
+        return len(open_descriptors(self._client.pid))
+
+    def _threads(self) -> int:
+        return threads_of(self._client.pid)
+
+    def _settled(self, count: Callable[[], int]) -> int:
         """The number, once it has not changed for a second."""
         counts: list[int] = []
 
         def is_settled() -> bool:
-            counts.append(count_of(self._client.pid))
+            counts.append(count())
             return len(counts) > SAME and len(set(counts[-SAME:])) == 1
 
         eventually(is_settled, "the client's descriptors and threads stay the same")
@@ -191,8 +198,7 @@ class Soak:
         self._write(draining=backend.address)
         eventually(lambda: not self._next_calls_reach(backend), f"no call reaches {backend.name} while it drains")
         self._write(gone=backend.address)
-        eventually(lambda: not is_connected_to(backend.address), f"nothing is connected to {backend.name} when it is gone")
-        self._write()
+        self._leaves_and_returns(backend)
 
     def _other_cluster(self) -> None:
         """The route leads to a plain cluster for a while."""
@@ -215,15 +221,15 @@ class Soak:
             self._write(gone=backend.address)
             self._pause(MOST_STOPPED)
             self._calls_go_on()
-        eventually(lambda: not is_connected_to(backend.address), f"the update reaches the client: {backend.name} is gone")
-        self._write()
+        self._leaves_and_returns(backend)
 
     def _wrong_file(self) -> None:
-        before = self._plane.all_errors().count(STILL_SERVED)
-        replace_text(self._path, '{"resources": [{}]}')
-        eventually(lambda: self._plane.all_errors().count(STILL_SERVED) > before, "signalbox serve says that the file is wrong")
+        """The next good file has one backend less, so that it is seen to take effect."""
+        serve_wrong_file(self._plane, self._path)
         self._calls_go_on()
-        self._write()
+        backend = self._any()
+        self._write(gone=backend.address)
+        self._leaves_and_returns(backend)
 
     def _refused_update(self) -> None:
         """The control plane sends a cluster that the client refuses."""
@@ -231,6 +237,13 @@ class Soak:
         self._write(**REFUSED)
         eventually(lambda: self._refusals() > before, "the client refuses the cluster")
         self._calls_go_on()
+        self._write()
+        eventually(lambda: self._client.metric("signalbox_xds_resources", cache_state="nacked_but_cached") == 0,
+                   "the client has taken the cluster again")
+
+    def _leaves_and_returns(self, backend: Backend) -> None:
+        """Waits until the client has the update without the backend, and puts the backend back."""
+        eventually(lambda: not is_connected_to(backend.address), f"nothing is connected to {backend.name} when it is gone")
         self._write()
 
     def _refusals(self) -> float:
@@ -253,7 +266,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="soak.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--build", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--seconds", type=float, default=3600.0, help="at least one round")
-    parser.add_argument("--rate", type=int, default=1_000, help="calls a second")
+    parser.add_argument("--rate", type=positive, default=1_000, help="calls a second")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--judge", action="store_true", help="memory, too")
     options = parser.parse_args(arguments)

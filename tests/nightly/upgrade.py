@@ -15,18 +15,16 @@ import json
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from drains import Drains
 from world import (ANSWER_SECONDS, Programs, World, check, cluster, endpoints, eventually, listener, none_lost,
-                   replace_text, run_part, write_resources)
+                   run_part, serve_wrong_file, write_resources)
 
 PREVIOUS = Path(__file__).resolve().parent / "previous"
 COOKIE = "orders-session"
 RATE = 200  # Calls a second of one client.
 BAD_EVERY = 10  # Before every tenth reload, the file is wrong for a while.
-STILL_SERVED = "the last good one is still served"
 SHORT_CALLS = 50  # Calls of a client that is stopped at once.
 PICKS = 5  # With each cookie.
 
@@ -116,9 +114,7 @@ def reload(world: World, reloads: int) -> str:
     for number in range(1, reloads + 1):
         color = ("blue", "green")[number % 2]
         if number % BAD_EVERY == 0:
-            before = plane.all_errors().count(STILL_SERVED)
-            replace_text(path, '{"resources": [{}]}')
-            eventually(lambda: plane.all_errors().count(STILL_SERVED) > before, "signalbox serve says that the file is wrong")
+            serve_wrong_file(plane, path)
             for client in clients:
                 eventually(client.has_answers(RATE // 20), "calls are answered while the file is wrong")
         write(color)

@@ -7,6 +7,7 @@
 All processes end with the World's `with` block. If the driver is killed, the kernel ends them
 (PR_SET_PDEATHSIG)."""
 
+import argparse
 import contextlib
 import http.client
 import json
@@ -27,6 +28,7 @@ from typing import Callable, Iterator, NamedTuple
 
 PATIENCE = 120.0  # The longest wait for a condition, in seconds: far more than any machine needs.
 ANSWER_SECONDS = 60.0
+STILL_SERVED = "the last good one is still served"  # `signalbox serve`, of a wrong file.
 LOOK_EVERY = 0.02  # The interval of looks at a condition, in seconds.
 SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
 ROUTER = {"name": "router",
@@ -84,10 +86,13 @@ class Process:
 
         with open(stderr or errors, "wb") as file:
             # The process has a process group of its own, so Ctrl-C reaches only the driver.
-            self.popen = subprocess.Popen(
-                self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file,
-                env={**os.environ, **(environment or {})}, start_new_session=True,
-                preexec_fn=set_limits if limits else None)
+            try:
+                self.popen = subprocess.Popen(
+                    self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file,
+                    env={**os.environ, **(environment or {})}, start_new_session=True,
+                    preexec_fn=set_limits if limits else None)
+            except OSError as error:
+                raise Failed(f"{self.argv[0]}: {error.strerror}; has the target signalbox_nightly been built?") from None
         self.pid = self.popen.pid
         self._text = b""
 
@@ -334,6 +339,16 @@ def endpoints(name: str, addresses: list[str], draining: frozenset[str] = frozen
                            "lb_endpoints": [endpoint(address) for address in addresses]}]}
 
 
+def serve_wrong_file(plane: Process, path: Path) -> None:
+    """Makes the resources wrong, and waits until the control plane has seen it."""
+    def complaints() -> int:
+        return plane.all_errors().count(STILL_SERVED)
+
+    before = complaints()
+    replace_text(path, '{"resources": [{}]}')
+    eventually(lambda: complaints() > before, "signalbox serve says that the file is wrong")
+
+
 def write_resources(path: Path, *resources: dict) -> None:
     replace_text(path, json.dumps({"resources": list(resources)}))
 
@@ -368,8 +383,8 @@ def threads_of(pid: int) -> int:
     return len(os.listdir(f"/proc/{pid}/task"))
 
 
-def descriptors_of(pid: int) -> int:
-    return len(os.listdir(f"/proc/{pid}/fd"))
+def open_descriptors(pid: int) -> set[int]:
+    return {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
 
 
 def slope(samples: list[tuple[float, float]]) -> float:
@@ -381,7 +396,7 @@ def slope(samples: list[tuple[float, float]]) -> float:
 
 
 def lowest_free_descriptor(pid: int) -> int:
-    open_now = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
+    open_now = open_descriptors(pid)
     return next(number for number in range(len(open_now) + 1) if number not in open_now)
 
 
@@ -408,6 +423,13 @@ def allow_files(number: int) -> None:
             return
     check(hard >= number, f"the part needs {number} open files in a process, and the limit is {hard} (ulimit -Hn)")
     resource.setrlimit(resource.RLIMIT_NOFILE, (number, hard))
+
+
+def positive(text: str) -> int:
+    """The type of options that are counts."""
+    if not re.fullmatch(r"[1-9][0-9]*", text):
+        raise argparse.ArgumentTypeError(f"expected a positive number, got '{text}'")
+    return int(text)
 
 
 def run_part(body: Callable[[], str], prog: str) -> int:
