@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The code that depends on the version of CAF: typed actor signatures, sending, delayed messages,
-// death watches, clocks. Outside tests, two other places depend on the version: the macro in
-// registration.hpp, and the call of CAF's logger in actors/host.cpp.
+// death watches, clocks. A few other files use parts of CAF that another version changes:
+// docs/versions.md names these files.
 //
 // Written for CAF 0.17 (Debian 12). Messages are plain structs: default-constructible, copyable,
 // registered in actors/protocol/registration.hpp. A state struct must not be an aggregate, so it

@@ -1,19 +1,36 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tests the versions of libraries that signalbox compiles with: the error texts of
-conf/cmake/SignalboxVersions.cmake, FindCAF's reading of a version, and that docs/versions.md and the
-checks in headers name the same versions."""
+conf/cmake/SignalboxVersions.cmake, FindCAF's reading of a version, and that docs/versions.md, the
+checks in headers and the product's code agree."""
 
 import re
 import subprocess
 import tempfile
 import unittest
+from fnmatch import fnmatch
 from pathlib import Path
+
+from tidy import PRODUCT, strip
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 CMAKE = CHECKOUT / "conf/cmake"
 SERIES = dict(re.findall(r"^set\(SIGNALBOX_SERIES_(\w+) ([0-9.]+)\)$",
                          (CMAKE / "SignalboxVersions.cmake").read_text(encoding="utf-8"), re.MULTILINE))
+
+# The page's rows with such a word in the first column name all files of the product that use it.
+WORDS = (
+    "BlockingUnaryCallImpl", "CallHook", "CallOpSetInterface", "CallOpGenericRecvMessage", "CallOpSendMessage",
+    "InterceptionHookPoints", "InterceptorBatchMethods", "grpcpp/impl/codegen", "CallbackUnaryHandler",
+    "ClientAsyncReaderFactory", "grpc_call_get_peer", "grpc_completion_queue_functor", "inlineable",
+    "CreateCustomInsecureChannelFromFd", "StaticDataCertificateProvider", "ExternalCertificateVerifier",
+    "CAF_ALLOW_UNSAFE_MESSAGE_TYPE", "CAF_VERSION", "caf::atom", "reacts_to", "anon_send", "delayed_send",
+    "set_down_handler", "set_exit_handler", "set_exception_handler", "self->state", "set_current_actor_system",
+    "test_coordinator",
+    "LogSilencer", "Arena::CreateMessage", "full_name()", "JsonParseOptions", "JsonStringToMessage", "JsonToBinaryString",
+    "BinaryToJsonString", "internal::VersionString",
+    "RE2::Set", "ErrorPatternTooLarge", "StringPiece", "max_mem",
+)
 
 
 def said_by(script: str) -> str:
@@ -107,6 +124,18 @@ class AgreementTest(unittest.TestCase):
             with self.subTest(path=path):
                 stem = CHECKOUT / path
                 self.assertTrue(stem.exists() or list(stem.parent.glob(f"{stem.name}.?pp")), path)
+
+    def test_the_page_names_each_file_that_uses_a_word_of_its_rows(self) -> None:
+        rows = [line.split(" | ") for line in self.text("docs/versions.md").splitlines() if line.startswith("| ")]
+        files = [path for folder in PRODUCT for path in (CHECKOUT / folder).rglob("*.?pp")]
+        codes = {str(path.relative_to(CHECKOUT)): strip(path.read_text(encoding="utf-8"), strings_too=True) for path in files}
+        for word in WORDS:
+            with self.subTest(word=word):
+                users = [path for path, code in codes.items() if re.search(re.escape(word) + r"(?!\w)", code)]
+                self.assertTrue(users)
+                names = [name for row in rows if word in row[0] for name in re.findall(r"`([^`]+)`", row[1])]
+                self.assertEqual([path for path in users if not any(fnmatch(path, name) or path.rsplit(".", 1)[0] == name
+                                                                    for name in names)], [])
 
 
 if __name__ == "__main__":
