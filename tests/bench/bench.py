@@ -111,7 +111,7 @@ def check_fleet(parser: argparse.ArgumentParser, options: argparse.Namespace) ->
     if not 1 <= options.clients <= fleet.MOST_CLIENTS:
         parser.error(f"--clients: expected 1 to {fleet.MOST_CLIENTS:,}, got {options.clients}")
     if options.capacity is None:
-        options.capacity = options.clients * fleet.CAPACITY_OF_CLIENT
+        options.capacity = fleet.capacity_of(options.clients, fleet.CAPACITY_OF_CLIENT)
     if not options.capacity >= 1:
         parser.error(f"--capacity: expected 1 or more, got {options.capacity:g}")
 

@@ -43,6 +43,11 @@ class Run:
                 f"second, seed {first['seed']}")
 
 
+def capacity_of(clients: int, part: float) -> float:
+    """A part of the clients as messages a second. The program takes no capacity below 1."""
+    return max(1.0, part * clients)
+
+
 def outcomes_of(program: Path, clients: int, capacity: float, scenarios: list[str], manners: list[str]) -> list[dict]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "outcomes.json"
@@ -64,9 +69,10 @@ def run(build: Path, names: list[str], clients: int, capacity: float, say: Say) 
     say(f"fleet: {', '.join(names or SCENARIOS)}: {clients:,} clients")
     outcomes = outcomes_of(program, clients, capacity, names, [])
     sizes: list[dict] = []
-    for part in () if names else SIZED_PARTS:
-        say(f"fleet: {SIZED_SCENARIO} with {part * clients:,.0f} messages a second")
-        sizes += outcomes_of(program, clients, part * clients, [SIZED_SCENARIO], [SIZED_MANNER])
+    # With few clients, several parts have the same least capacity.
+    for size in () if names else dict.fromkeys(capacity_of(clients, part) for part in SIZED_PARTS):
+        say(f"fleet: {SIZED_SCENARIO} with {size:,.0f} messages a second")
+        sizes += outcomes_of(program, clients, size, [SIZED_SCENARIO], [SIZED_MANNER])
     return Run(outcomes, sizes)
 
 

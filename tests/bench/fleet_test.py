@@ -111,7 +111,7 @@ class ArgumentsTest(unittest.TestCase):
 
     def test_the_capacity_follows_the_clients(self) -> None:
         for arguments, clients, capacity in [((), 10_000, 2000), (("--quick",), 1000, 200), (("--clients", "50"), 50, 10),
-                                             (("--clients", "50", "--capacity", "7"), 50, 7)]:
+                                             (("--clients", "4"), 4, 1), (("--clients", "50", "--capacity", "7"), 50, 7)]:
             options = parse(["fleet", *arguments])
             self.assertEqual((options.clients, options.capacity), (clients, capacity), arguments)
 
@@ -136,6 +136,14 @@ class ProgramTest(unittest.TestCase):
             self.assertEqual((one["reached"][-1], sum(one["arrived"])), (50, one["messages"]), one["scenario"])
         self.assertEqual([one["capacity"] for one in written["sizes"]], [part * 50 for part in fleet.SIZED_PARTS])
         self.assertIn("bad-again  no-jitter", said.getvalue())
+
+    def test_few_clients_have_a_sizing_table_of_the_capacities_that_the_program_takes(self) -> None:
+        for clients, capacities in [(1, [1.0]), (5, [1.0, 2.5, 5.0])]:
+            with self.subTest(clients):
+                options = parse(["fleet", "--build", str(BUILD), "--clients", str(clients)])
+                found = fleet.run(BUILD, [], clients, options.capacity, lambda said: None)
+                self.assertEqual([one["capacity"] for one in found.sizes], capacities)
+                self.assertIn("Capacities", page(found))
 
     def test_named_scenarios_alone_are_run(self) -> None:
         found = fleet.run(BUILD, ["bad"], 20, 10, lambda said: None)
