@@ -17,11 +17,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mutants import Mutant, apply, enumerators_of, mutants_of
+from mutants import Mutant, apply, blanked, enumerators_of, mutants_of
 
 ROOT = Path(__file__).resolve().parents[2]
 CORES = ("lb", "xds/client", "xds/depend", "xds/parse")
-TEST_SECONDS = 300  # The limit for a test, because a mutant may loop for ever.
+BODY = re.compile(r"\)[\w\s]*\{")  # Where the body of a function begins.
 MOST_DRAWS = 20  # The most draws for each wanted mutant, because some mutants do not compile.
 
 
@@ -46,23 +46,26 @@ def programs_in(root: Path, folder: str) -> dict[str, list[str]]:
 
 
 def programs_for(root: Path, path: str) -> list[list[str]]:
-    """The test programs for a source, in two rounds. The programs that include its header come
-    first. The second round has the other unit tests of its layer, the other spec tests, and the
-    scenarios (for lb) or some fuzz targets (for xds)."""
+    """The test programs for a source or a header, in two rounds. The programs that include the
+    header come first. The second round has the other unit tests of the layer, the other spec tests,
+    and the scenarios and orders (for lb) or some fuzz targets (for xds)."""
     layer = path.split("/")[0]
     programs = {**programs_in(root, f"tests/unit/{layer}"), **programs_in(root, "tests/spec")}
-    header = path.removesuffix(".cpp") + ".hpp"
+    header = str(Path(path).with_suffix(".hpp"))
     near = [name for name, sources in programs.items()
             if any((root / source).is_file() and f'#include "{header}"' in read(root / source) for source in sources)]
-    extra = ["signalbox_scenario_test"] if layer == "lb" else ["fuzz_ads", "fuzz_fallback", "fuzz_cluster", "fuzz_response"]
+    extra = ["signalbox_scenario_test", "orders_test"] if layer == "lb" else [
+        "fuzz_ads", "fuzz_fallback", "fuzz_cluster", "fuzz_response"]
     rest = [name for name in [*programs, *extra] if name not in near]
     return [names for names in (near, rest) if names]
 
 
 def draw(root: Path, seed: int) -> list[Mutant]:
-    """All mutants of the cores, shuffled by the seed."""
+    """All mutants of the cores' sources and of their headers that have function bodies, shuffled by
+    the seed."""
     listed = subprocess.run(["git", "-C", root, "ls-files", "--", *CORES], check=True, capture_output=True, text=True)
-    texts = {path: read(root / path) for path in listed.stdout.splitlines() if path.endswith(".cpp")}
+    texts = {path: read(root / path) for path in listed.stdout.splitlines() if path.endswith((".cpp", ".hpp"))}
+    texts = {path: text for path, text in texts.items() if path.endswith(".cpp") or BODY.search(blanked(text))}
     values = enumerators_of(list(texts.values()))
     mutants = [mutant for path, text in texts.items() for mutant in mutants_of(path, text, values)]
     random.Random(seed).shuffle(mutants)
@@ -95,7 +98,7 @@ class Tree:
 
     def passes(self, names: list[str]) -> bool:
         return self.succeeds("ctest", "--test-dir", str(self.build_folder), "-j2", "--stop-on-failure", "--no-tests=error",
-                             "--timeout", str(TEST_SECONDS), "-R", f"^({'|'.join(names)})$")
+                             "-R", f"^({'|'.join(names)})$")
 
     def prepare(self, names: list[str]) -> None:
         """Builds and runs the tests, which must pass without a mutant."""
@@ -115,8 +118,8 @@ class Tree:
         try:
             source.write_text(apply(mutant, text), encoding="utf-8")
             # The mutated object is built before the test programs, so a mutant that does not
-            # compile costs little time.
-            if not self.succeeds("ninja", "-C", str(self.build_folder), f"{source}^"):
+            # compile costs little time. A header has no object of its own.
+            if mutant.path.endswith(".cpp") and not self.succeeds("ninja", "-C", str(self.build_folder), f"{source}^"):
                 return "no code"
             for names in programs_for(self.path, mutant.path):
                 if not self.build(names):

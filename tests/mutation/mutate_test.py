@@ -76,8 +76,12 @@ class MenuTest(unittest.TestCase):
 
 
 class DrawTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.first = mutate.draw(mutate.ROOT, 1)
+
     def test_a_seed_draws_the_same_mutants_again_and_another_others(self) -> None:
-        first = mutate.draw(mutate.ROOT, 1)
+        first = self.first
         self.assertEqual(first[:50], mutate.draw(mutate.ROOT, 1)[:50])
         self.assertNotEqual(first[:50], mutate.draw(mutate.ROOT, 2)[:50])
         self.assertGreater(len(first), 5000)
@@ -85,11 +89,17 @@ class DrawTest(unittest.TestCase):
         self.assertEqual({one.kind for one in first}, {"relational", "logical", "arithmetic", "constant", "boundary", "enum",
                                                        "negation", "early return", "statement"})
 
+    def test_headers_are_drawn_if_they_have_function_bodies(self) -> None:
+        paths = {one.path for one in self.first}
+        self.assertLess({"lb/pick/router.hpp", "lb/session/find_cookie.hpp", "lb/shrink.hpp"}, paths)
+        self.assertNotIn("lb/policy.hpp", paths)
+
     def test_programs_that_include_the_header_come_first_and_all_of_the_layer_after_them(self) -> None:
         near, rest = mutate.programs_for(mutate.ROOT, "lb/tree/priority.cpp")
         self.assertIn("lb_policy_test", near)
-        self.assertIn("signalbox_scenario_test", rest)
+        self.assertLess({"signalbox_scenario_test", "orders_test"}, set(rest))
         self.assertFalse(set(near) & set(rest))
+        self.assertEqual(mutate.programs_for(mutate.ROOT, "lb/tree/priority.hpp"), [near, rest])
         near, rest = mutate.programs_for(mutate.ROOT, "xds/client/client_core.cpp")
         self.assertIn("xds_client_test", near)
         self.assertIn("fuzz_ads", rest)
@@ -104,7 +114,8 @@ class TreeTest(unittest.TestCase):
         git = ["git", "-C", str(self.root), "-c", "user.name=a", "-c", "user.email=a@b"]
         subprocess.run([*git, "init", "-q"], check=True)
         (self.root / ".gitignore").write_text("/build/\n", encoding="utf-8")
-        (self.root / "a.cpp").write_text(TEXT, encoding="utf-8")
+        for name in ("a.cpp", "a.hpp"):
+            (self.root / name).write_text(TEXT, encoding="utf-8")
         subprocess.run([*git, "add", "."], check=True)
         subprocess.run([*git, "commit", "-q", "-m", "one"], check=True)
         (self.root / "build" / "mutation").mkdir(parents=True)
@@ -131,6 +142,16 @@ class TreeTest(unittest.TestCase):
                 self.assertEqual((tree.path / "a.cpp").read_text(encoding="utf-8"), TEXT)
         status = subprocess.run(["git", "-C", self.root, "status", "--porcelain"], check=True, capture_output=True, text=True)
         self.assertEqual(status.stdout, "")
+
+    def test_a_header_has_no_object_so_its_programs_say_whether_it_compiles(self) -> None:
+        mutant = mutants_of("a.hpp", TEXT, VALUES)[0]
+        for builds, passes, outcome in [(False, [], "no code"), (True, [False], "killed")]:
+            with self.subTest(outcome), mock.patch.object(mutate, "programs_for", lambda *_: [["a"]]):
+                tree = self.tree(False, passes)
+                tree.build = mock.Mock(return_value=builds)
+                self.assertEqual(tree.try_out(mutant), outcome)
+                tree.build.assert_called_once_with(["a"])
+                self.assertEqual((tree.path / "a.hpp").read_text(encoding="utf-8"), TEXT)
 
     def test_an_interrupted_mutant_is_taken_back(self) -> None:
         tree = self.tree(True, [])
