@@ -14,7 +14,7 @@
 #
 # Each file belongs to the component tools or dev. SignalboxPackages makes a package of each
 # component. The component shared has what BUILD_SHARED_LIBS installs in place of archives. Without
-# BUILD_SHARED_LIBS, only tests/package installs it.
+# BUILD_SHARED_LIBS, only `--component shared` installs it.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

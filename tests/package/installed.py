@@ -38,11 +38,11 @@ def outside() -> tempfile.TemporaryDirectory:
     return tempfile.TemporaryDirectory(prefix="signalbox package ")
 
 
-def install(folder: Path) -> Path:
+def install(folder: Path, build: Path = BUILD) -> Path:
     """Installs for a prefix with DESTDIR, then moves the installation. Returns the new prefix. The
     move shows that the package is relocatable."""
     stage = folder / "stage"
-    run("cmake", "--install", BUILD, "--prefix", FIRST_PREFIX, DESTDIR=stage)
+    run("cmake", "--install", build, "--prefix", FIRST_PREFIX, DESTDIR=stage)
     if [p.name for p in stage.iterdir()] != ["opt"]:
         raise AssertionError(f"DESTDIR holds more than the prefix: {list(stage.iterdir())}")
     prefix = folder / "moved prefix"

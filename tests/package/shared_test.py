@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests libsignalbox.so as a user gets it: the symbols that it exports, and programs that link it
-from an installation without archives, as BUILD_SHARED_LIBS makes it."""
+"""Tests libsignalbox.so as a user gets it: the symbols that it exports, and programs that link it.
+BUILD_SHARED_LIBS makes the installation: a build folder is configured with it, and gets what the
+tested build has built."""
 
 import re
 import shutil
@@ -9,6 +10,7 @@ import sys
 import unittest
 from pathlib import Path
 
+from elf import protections_of
 from installed import BUILD, CHECKOUT, install, outside, results, run, serving_world
 from package_test import HERE, WORLD
 
@@ -24,12 +26,26 @@ class SharedTest(unittest.TestCase):
         folder = outside()
         cls.addClassCleanup(folder.cleanup)
         cls.folder = Path(folder.name)
-        cls.prefix = install(cls.folder)
-        for pattern in ("*.a", "signalboxChannelTargets*.cmake", "signalbox.pc"):
-            for file in (cls.prefix / "lib").rglob(pattern):
-                file.unlink()
-        run("cmake", "--install", BUILD, "--prefix", cls.prefix, "--component", "shared")
+        build = cls.folder / "build"
+        run("cmake", "-G", "Ninja", "-S", CHECKOUT, "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_SHARED_LIBS=ON",
+            "-DSIGNALBOX_HARDENING=ON", "-DSIGNALBOX_BUILD_TESTS=OFF")
+        cls.commands = run("ninja", "-C", build, "-t", "commands").splitlines()
+        # An installation of archives fails: the folder has none.
+        for file in (*BUILD.glob("libsignalbox.so*"), BUILD / "tools/signalbox"):
+            shutil.copy2(file, build / file.relative_to(BUILD), follow_symlinks=False)
+        cls.prefix = install(cls.folder, build)
         cls.library = cls.prefix / "lib/libsignalbox.so"
+
+    def test_a_hardened_build_hardens_it(self) -> None:
+        """two_builds_test shows what these options do. The tested build has only those protections
+        that the linker gives by default."""
+        # `all` links this one shared library.
+        [link] = [line for line in self.commands if " -shared " in line]
+        self.assertIn("-Wl,-z,relro -Wl,-z,now", link)
+        compiled = [line for line in self.commands if " -c " in line]
+        self.assertEqual([], [line for line in compiled if "-fstack-protector-strong" not in line or "-D_FORTIFY_SOURCE=2" not in line])
+        self.assertLessEqual({"position-independent", "read-only relocations", "no executable stack"},
+                             set(protections_of(self.library)))
 
     def test_it_exports_the_symbols_of_the_list(self) -> None:
         listed = exports.LIST.read_text(encoding="utf-8")

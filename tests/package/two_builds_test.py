@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Builds a library of signalbox and a program twice, in two folders, with the options of the
-Debian packages. Both builds must have the same bytes, and the program all protections.
-`./run reproducible` compares the whole packages."""
+Debian packages. Both builds must have the same bytes. The program and a shared library must have
+all protections. `./run reproducible` compares the whole packages."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ from pathlib import Path
 from elf import PROTECTIONS, protections_of
 from installed import CHECKOUT, outside, run
 
-# A project with the settings of signalbox's own, but with two targets only.
+# A project with the settings of signalbox's own, but with three targets only.
 PROJECT = """cmake_minimum_required(VERSION 3.25)
 project(two_builds VERSION 1.2.3 LANGUAGES C CXX)
 list(APPEND CMAKE_MODULE_PATH "${CMAKE_CURRENT_SOURCE_DIR}/conf/cmake")
@@ -27,6 +27,8 @@ signalbox_precompiled(core absl::strings absl::status absl::statusor absl::funct
 add_subdirectory(messages)
 add_executable(program program.cpp)
 target_link_libraries(program PRIVATE signalbox::messages)
+add_library(shared SHARED program.cpp)
+target_link_libraries(shared PRIVATE signalbox::messages)
 """
 # It copies its name with a function and into an array that are checked.
 PROGRAM = """
@@ -43,7 +45,7 @@ int main(int, char** argv) {
   std::puts(__FILE__);
 }
 """
-PRODUCTS = ("messages/libsignalbox_messages.a", "program")
+PRODUCTS = ("messages/libsignalbox_messages.a", "program", "libshared.so")
 
 
 def build(folder: Path, **environment: str) -> Path:
@@ -76,14 +78,18 @@ class TwoBuildsTest(unittest.TestCase):
             with self.subTest(product=product):
                 self.assertEqual((self.first / product).read_bytes(), (self.second / product).read_bytes())
 
-    def test_a_program_has_all_protections(self) -> None:
-        self.assertEqual(list(PROTECTIONS), protections_of(self.first / "program"))
+    def test_a_program_and_a_shared_library_have_all_protections(self) -> None:
+        for product in ("program", "libshared.so"):
+            with self.subTest(product=product):
+                self.assertEqual(list(PROTECTIONS), protections_of(self.first / product))
 
     def test_a_missing_protection_is_found(self) -> None:
-        source, program = self.first / "weak.cpp", self.first / "weak"
+        source, weak = self.first / "weak.cpp", self.first / "weak"
         source.write_text("int main() { return 0; }\n", encoding="utf-8")
-        run("g++", "-no-pie", "-Wl,-z,norelro", "-Wl,-z,lazy", "-z", "execstack", source, "-o", program)
-        self.assertEqual([], protections_of(program))
+        for kind, found in ((["-no-pie"], []), (["-shared", "-fPIC", "-Wl,-soname,weak"], ["position-independent"])):
+            with self.subTest(kind=kind):
+                run("g++", *kind, "-Wl,-z,norelro", "-Wl,-z,lazy", "-z", "execstack", source, "-o", weak)
+                self.assertEqual(found, protections_of(weak))
 
 
 if __name__ == "__main__":

@@ -28,7 +28,14 @@ absl::StatusOr<CustomPolicyConfigPtr> parse(const std::string& text) {
 class BehaviorPolicy final : public Policy {
  public:
   BehaviorPolicy(std::shared_ptr<BehaviorBoard> board, ClusterName cluster)
-      : board_(std::move(board)), cluster_(std::move(cluster)) {}
+      : board_(std::move(board)), cluster_(std::move(cluster)) {
+    board_->join(cluster_);
+  }
+
+  ~BehaviorPolicy() override { board_->leave(cluster_); }
+
+  BehaviorPolicy(const BehaviorPolicy&) = delete;
+  BehaviorPolicy& operator=(const BehaviorPolicy&) = delete;
 
   LbEffects step(const LbEvent& event, Instant /*now*/) override {
     LbEffects effects;
@@ -93,15 +100,26 @@ class BehaviorObserver final : public CallObserver {
 
 }  // namespace
 
+void BehaviorBoard::join(const ClusterName& cluster) {
+  const std::lock_guard lock(mutex_);
+  ++entries_[cluster.str()].policies;
+}
+
+void BehaviorBoard::leave(const ClusterName& cluster) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(cluster.str());
+  if (--found->second.policies == 0) entries_.erase(found);
+}
+
 void BehaviorBoard::set(const ClusterName& cluster, const std::string& value) {
   const std::lock_guard lock(mutex_);
-  values_[cluster.str()] = value;
+  entries_[cluster.str()].value = value;
 }
 
 std::string BehaviorBoard::get(absl::string_view cluster) const {
   const std::lock_guard lock(mutex_);
-  const auto found = values_.find(std::string(cluster));
-  return found == values_.end() ? "" : found->second;
+  const auto found = entries_.find(cluster);
+  return found == entries_.end() ? "" : found->second.value;
 }
 
 CustomLbPolicy behavior_policy(std::shared_ptr<BehaviorBoard> board) {

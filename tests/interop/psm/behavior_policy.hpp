@@ -26,16 +26,24 @@
 
 namespace signalbox::psm {
 
-/// The value of rpc-behavior by cluster. Thread-safe.
+/// The value of rpc-behavior by cluster, while the cluster has policies. Thread-safe.
 class BehaviorBoard {
  public:
+  /// Each policy of the cluster joins and leaves. Every locality may have one.
+  void join(const ClusterName& cluster);
+  void leave(const ClusterName& cluster);
   void set(const ClusterName& cluster, const std::string& value);
   /// Empty: calls to the cluster get no header.
   std::string get(absl::string_view cluster) const;
 
  private:
+  struct Entry {
+    int policies = 0;
+    std::string value;
+  };
+
   mutable std::mutex mutex_;
-  std::map<std::string, std::string, std::less<>> values_;
+  std::map<std::string, Entry, std::less<>> entries_;
 };
 
 /// For RuntimeOptions::lb_policies.

@@ -70,6 +70,10 @@ class ConfigureService final : public grpc::testing::XdsUpdateClientConfigureSer
                          grpc::testing::ClientConfigureResponse* /*response*/) override {
     std::vector<RpcConfig> rpcs;
     for (const int type : request->types()) {
+      if (!grpc::testing::ClientConfigureRequest::RpcType_IsValid(type)) {
+        return {grpc::StatusCode::INVALID_ARGUMENT,
+                absl::StrCat("types: must be EMPTY_CALL (0) or UNARY_CALL (1), found ", type)};
+      }
       RpcConfig& rpc = rpcs.emplace_back();
       rpc.type = static_cast<RpcType>(type);
       // The metadata of a method that is not called has no effect.

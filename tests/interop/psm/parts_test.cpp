@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of the PSM interop programs: flags, rpc-behavior, and the statistics of RPCs.
+// The parts of the PSM interop programs: flags, rpc-behavior, the custom policy's board, and the
+// statistics of RPCs.
 #include <chrono>
 #include <string>
 #include <thread>
@@ -8,6 +9,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/interop/psm/behavior_policy.hpp"
 #include "tests/interop/psm/flags.hpp"
 #include "tests/interop/psm/rpc_behavior.hpp"
 #include "tests/interop/psm/rpc_stats.hpp"
@@ -179,6 +181,18 @@ TEST_CASE("rpc-behavior: an error quotes the behaviour", "[psm]") {
   CHECK_THAT(std::string(reaction.status().message()), Contains(row.error));
 }
 
+TEST_CASE("behavior board: a cluster's value goes with the last of its policies", "[psm]") {
+  BehaviorBoard board;
+  const ClusterName cluster("c");
+  board.join(cluster);
+  board.join(cluster);
+  board.set(cluster, "error-code-15");
+  board.leave(cluster);
+  CHECK(board.get("c") == "error-code-15");
+  board.leave(cluster);
+  CHECK(board.get("c").empty());
+}
+
 TEST_CASE("client stats: only the RPCs that are sent after the request count", "[psm]") {
   StatsWatcher watcher(5, asks_for(3));
   watcher.ended(4, from("a"));
@@ -212,20 +226,27 @@ TEST_CASE("client stats: metadata is kept for the keys that are asked for", "[ps
   add(outcome, "hostname", "a", StatsResponse::INITIAL);
   add(outcome, "load", "9", StatsResponse::TRAILING);
   const auto kept = [&](const std::vector<std::string>& keys) {
-    StatsWatcher watcher(1, asks_for(2, keys));
+    StatsWatcher watcher(1, asks_for(3, keys));
     watcher.ended(1, outcome);
     watcher.ended(2, failed(grpc::StatusCode::INTERNAL));
+    watcher.ended(3, from("a"));
     std::vector<std::string> texts;
     const StatsResponse response = watcher.response();
-    for (const auto& rpc : response.metadatas_by_peer().at("a").rpc_metadata()) {
+    if (response.metadatas_by_peer().empty()) return texts;
+    const auto& rpcs = response.metadatas_by_peer().at("a").rpc_metadata();
+    CHECK(rpcs.size() == 2);
+    CHECK(rpcs.at(1).metadata().empty());
+    for (const auto& rpc : rpcs) {
       for (const auto& entry : rpc.metadata())
         texts.push_back(std::to_string(entry.type()) + " " + entry.key() + ": " + entry.value());
     }
+    CHECK_FALSE(texts.empty());
     return texts;
   };
   CHECK(kept({"Set-Cookie"}) == std::vector<std::string>{"1 set-cookie: c=1; HttpOnly"});
   CHECK(kept({"load", "none"}) == std::vector<std::string>{"2 load: 9"});
   CHECK(kept({"*"}).size() == 3);
+  CHECK(kept({"none"}).empty());
 }
 
 TEST_CASE("client stats: a watch ends with its RPCs, with its time, or when it is given up",

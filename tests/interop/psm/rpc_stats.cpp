@@ -38,10 +38,11 @@ void StatsWatcher::ended(RpcId id, const RpcOutcome& outcome) {
   ++(*counted_.mutable_rpcs_by_peer())[outcome.peer];
   auto& by_method = (*counted_.mutable_rpcs_by_method())[method_name(outcome.type)];
   ++(*by_method.mutable_rpcs_by_peer())[outcome.peer];
-  if (keys_.empty()) return;
   auto& kept = *(*counted_.mutable_metadatas_by_peer())[outcome.peer].add_rpc_metadata();
   for (const auto& entry : outcome.metadata.metadata()) {
-    if (wants(entry.key())) *kept.add_metadata() = entry;
+    if (!wants(entry.key())) continue;
+    *kept.add_metadata() = entry;
+    has_metadata_ = true;
   }
 }
 
@@ -52,6 +53,8 @@ bool StatsWatcher::wants(const std::string& key) const {
 StatsResponse StatsWatcher::response() const {
   StatsResponse response = counted_;
   response.set_num_failures(counted_.num_failures() + missing_);
+  // As in gRPC's client: an RPC without the keys has an empty entry if another RPC has one of them.
+  if (!has_metadata_) response.clear_metadatas_by_peer();
   return response;
 }
 

@@ -64,6 +64,7 @@ class StatsWatcher {
   std::set<std::string> keys_;  ///< In lower case.
   std::int32_t missing_;
   StatsResponse counted_;
+  bool has_metadata_ = false;  ///< Whether an RPC had one of the keys.
 };
 
 /// Counts all RPCs. Not thread-safe.

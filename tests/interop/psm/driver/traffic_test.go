@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
@@ -72,6 +73,12 @@ func TestPingPong(t *testing.T) {
 
 	if !strings.Contains(c.said.String(), "\nGreeting: Hello world, this is server-0, from ipv4:127.0.0.1:") {
 		t.Error("the client prints no greeting")
+	}
+
+	_, err := grpc_testing.NewXdsUpdateClientConfigureServiceClient(c.connection).Configure(within(t),
+		&grpc_testing.ClientConfigureRequest{Types: []grpc_testing.ClientConfigureRequest_RpcType{unaryCall, 7}})
+	if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "found 7") {
+		t.Errorf("RPCs of type 7 are answered with: %v", err)
 	}
 
 	config := c.csds()
@@ -257,15 +264,18 @@ func TestOutlierDetection(t *testing.T) {
 	}
 }
 
-// A policy of the client's own has every RPC fail with the status that its configuration says.
+// A policy of the client's own has every RPC fail with the status that its configuration says, until
+// round_robin replaces it.
 func TestCustomLb(t *testing.T) {
 	backends := startBackends(t, 2)
 	group := locality{zone: "a", backends: backends}
 	p, c := startSimple(t, edsCluster(clusterName, serviceName, behaviorPolicy("error-code-15")), group)
 	waitForStatus(c, "UNARY_CALL", codes.DataLoss)
+	p.set(simple(edsCluster(clusterName, serviceName, behaviorPolicy("")), group)...)
+	c.waitForOnly(backends...)
 	p.set(simple(edsCluster(clusterName, serviceName, behaviorPolicy("error-code-6")), group)...)
 	waitForStatus(c, "UNARY_CALL", codes.AlreadyExists)
-	p.set(simple(edsCluster(clusterName, serviceName, behaviorPolicy("")), group)...)
+	p.set(simple(edsCluster(clusterName, serviceName), group)...)
 	c.waitForOnly(backends...)
 }
 
