@@ -110,7 +110,7 @@ TEST_CASE("failover: keepalive finds a backend that is stopped, and the next pri
 
 // The first back-off is an hour: waiting for it would fail the test.
 TEST_CASE("failover: a backend that is started again is found without the back-off of strangers",
-          "[e2e][failover][backoff]") {
+          "[e2e][failover][backoff][S12]") {
   std::optional<BackendProcess> primary(std::in_place, "primary");
   const std::string address = primary->address;
   const BackendProcess secondary("secondary");

@@ -139,7 +139,7 @@ TEST_CASE("runtime: a server without ADS is asked whether it is a control plane"
 }
 
 TEST_CASE("runtime: a control plane that neither takes nor refuses is given up, and named",
-          "[e2e][runtime][A57][S8]") {
+          "[e2e][runtime][A57][S8][slow]") {
   const BlackHole nobody;
   const auto runtime = start_runtime(options_for(nobody.address()));
   const auto channel = runtime->channel("xds:///orders");

@@ -111,7 +111,7 @@ TEST_CASE("interop: a client that starts cold asks by name, in order, and its ca
 }
 
 TEST_CASE("interop: a client that is there before its control plane waits for it",
-          "[interop][A27][A57]") {
+          "[interop][A27][A57][S8]") {
   const BackendProcess backend("good");
   PeerPlane plane;
   const auto runtime = start_runtime(options_for(plane.address()));

@@ -7,15 +7,16 @@
      └──────────────────────────── the next backend ◀─ EDS: a new backend takes its place ◀─────────┘
 
 Gates: no call is lost; no session begins on a backend that drains, and none leaves one before it is gone;
-each backend ends with 0. Prints `N drains …` when all are met."""
+each backend ends with 0; with --judge, calls kept their rate. Prints `N drains …` when all are met."""
 
 import argparse
 import sys
+import time
 from pathlib import Path
 from typing import NamedTuple
 
 from world import (Process, Programs, World, check, cluster, endpoints, eventually, is_connected_to, listener, none_lost,
-                   positive, run_part, say, write_resources)
+                   positive, rate_held, run_part, say, write_resources)
 
 BACKENDS = 3
 SESSIONS = 30
@@ -38,7 +39,7 @@ class Backend(NamedTuple):
 
 class Drains:
     def __init__(self, world: World, rate: int) -> None:
-        self._world = world
+        self._world, self._rate = world, rate
         self._backends = [self._start(number) for number in range(BACKENDS)]
         self._path = world.new_path("resources.json")
         self._write()
@@ -70,9 +71,12 @@ class Drains:
         eventually(self._client.has_answers(1, self._backends[place].name), f"{self._backends[place].name} gets calls")
         self._mark()
 
-    def finish(self) -> str:
+    def finish(self, judge: bool = False) -> str:
+        seconds = time.monotonic() - self._client.begun
         counts = self._client.finish()
         none_lost(counts, "drains")
+        if judge:
+            rate_held(counts, self._rate, seconds)
         return f"{counts['ok']:,} calls, {self._calls_of_sessions:,} of {SESSIONS} sessions"
 
     def _start(self, number: int) -> Backend:
@@ -114,6 +118,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--build", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--drains", type=positive, default=1_000)
     parser.add_argument("--rate", type=positive, default=1_000, help="calls a second")
+    parser.add_argument("--judge", action="store_true", help="the rate of calls, too")
     options = parser.parse_args(arguments)
 
     def body() -> str:
@@ -123,7 +128,7 @@ def main(arguments: list[str]) -> int:
                 drains.drain(number)
                 if (number + 1) % SAY_EVERY == 0:
                     say(f"drains: {number + 1:,} of {options.drains:,}, 0 lost")
-            return f"{options.drains:,} drains ({drains.finish()}): 0 lost, 0 sessions moved before their backend was gone"
+            return f"{options.drains:,} drains ({drains.finish(options.judge)}): 0 lost, 0 sessions moved before their backend was gone"
 
     return run_part(body, parser.prog)
 

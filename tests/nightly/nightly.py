@@ -20,9 +20,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Optional
 
 from parts import PARTS, Command, Part
-from plan import (FULL_HOURS, Failure, Result, amount_of, count_of, counts, is_done, result_as_data, result_from,
+from plan import (FULL_HOURS, Failure, Result, State, amount_of, count_of, counts, is_done, state_as_data, state_from,
                   tail_of, why_failed)
 from report import Night, as_data, as_html, as_text, has_failed
 
@@ -40,12 +41,16 @@ def now() -> str:
 
 
 def commit_of(root: Path) -> str:
-    """The commit, and a hash of the uncommitted changes to tracked files, if there are any."""
+    """The commit, and a hash of the uncommitted changes and of new files, if there are any."""
     def git(*words: str) -> bytes:
         return subprocess.run(["git", "-C", root, *words], check=True, capture_output=True).stdout
 
     commit = git("rev-parse", "HEAD").decode().strip()
     changes = git("diff", "HEAD")
+    for name in git("ls-files", "--others", "--exclude-standard", "-z").split(b"\0"):
+        path = root / os.fsdecode(name)
+        if path.is_file():
+            changes += name + path.read_bytes()
     return commit if not changes else f"{commit}+{hashlib.sha256(changes).hexdigest()[:12]}"
 
 
@@ -105,7 +110,7 @@ class Runner:
     def log_of(self, part: Part) -> Path:
         return self.logs / f"{part.name}.log"
 
-    def call(self, part: Part, words: list[str], environment: dict[str, str]) -> tuple[int | None, str]:
+    def call(self, part: Part, words: list[str], environment: dict[str, str]) -> tuple[Optional[int], str]:
         """Runs a command. Returns its exit status and output. None: the command exceeded its
         time."""
         with self.log_of(part).open("r+b") as log:
@@ -135,10 +140,24 @@ def end_group(process: subprocess.Popen) -> None:
     process.wait()
 
 
-def results_in(state: Path) -> dict[str, Result]:
-    if not state.is_file():
-        return {}
-    return {name: result_from(data) for name, data in json.loads(state.read_text(encoding="utf-8")).items()}
+def state_in(path: Path) -> Optional[State]:
+    """None: there is no state file, or it has another form."""
+    data = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return state_from(data) if "hours" in data else None
+
+
+def begin(options: argparse.Namespace, last: Optional[State]) -> State:
+    """A new night, or with --resume the last one."""
+    if last is None or not options.resume:
+        if last is not None:
+            say(f"a new night: the last one's results, of {len(last.results)} parts, are forgotten (--resume keeps them)")
+        return State(options.hours or float(FULL_HOURS), options.seed or random.SystemRandom().randrange(1, 2**31))
+    night = State(options.hours or last.hours, options.seed or last.seed, last.results)
+    if night.hours != last.hours:
+        say(f"{night.hours:g} hours in place of the last night's {last.hours:g}: parts with another count run again")
+    if night.seed != last.seed:
+        say(f"seed {night.seed} in place of the last night's {last.seed}: all parts run again")
+    return night
 
 
 def write(path: Path, text: str) -> None:
@@ -146,6 +165,10 @@ def write(path: Path, text: str) -> None:
     new = path.with_name(path.name + ".new")
     new.write_text(text, encoding="utf-8")
     new.replace(path)
+
+
+def keep(path: Path, state: State) -> None:
+    write(path, json.dumps(state_as_data(state), indent=2))
 
 
 def write_reports(night: Night, options: argparse.Namespace) -> None:
@@ -165,7 +188,7 @@ def parse(arguments: list[str], parts: tuple[Part, ...], root: Path) -> argparse
 
     parser = argparse.ArgumentParser(prog="./run nightly", description="All that is too long for a pull request.")
     parser.add_argument("parts", nargs="*", metavar="PART", help="by default all of them")
-    parser.add_argument("--hours", type=positive, default=float(FULL_HOURS), metavar="H")
+    parser.add_argument("--hours", type=positive, metavar="H")
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--seed", type=int, metavar="S")
     parser.add_argument("--html", type=Path, default=root / "build" / "nightly" / "report.html", metavar="FILE")
@@ -201,23 +224,23 @@ def main(arguments: list[str], parts: tuple[Part, ...] = PARTS, root: Path = ROO
     if options.only_arguments:
         return 0
     if options.list:
-        show_commands(wanted, options.hours)
+        show_commands(wanted, options.hours or FULL_HOURS)
         return 0
-    state = root / "build" / "nightly" / "state.json"
-    results = results_in(state) if options.resume else {}
-    seed = options.seed or next((result.seed for result in results.values()), random.SystemRandom().randrange(1, 2**31))
-    night = Night(commit_of(root), seed, options.hours, now(), "", wanted, {})
-    runner = Runner(root, seed, options.hours)
+    path = root / "build" / "nightly" / "state.json"
+    state = begin(options, state_in(path))
+    keep(path, state)
+    night = Night(commit_of(root), state.seed, state.hours, now(), "", wanted, {})
+    runner = Runner(root, state.seed, state.hours)
     try:
         for part in wanted:
-            amount = amount_of(part, options.hours)
+            amount = amount_of(part, state.hours)
             if part.commands is None:
                 continue
-            if not is_done(part, amount, night.commit, seed, results.get(part.name)):
+            if not is_done(part, amount, night.commit, state.seed, state.results.get(part.name)):
                 say(f"{part.name}: {part.title}, {amount:,} {part.unit}")
-                results[part.name] = runner.run_part(part, amount, night.commit)
-                write(state, json.dumps({name: result_as_data(result) for name, result in results.items()}, indent=2))
-            night.results[part.name] = results[part.name]
+                state.results[part.name] = runner.run_part(part, amount, night.commit)
+                keep(path, state)
+            night.results[part.name] = state.results[part.name]
     finally:
         night.ended = now()
         write_reports(night, options)

@@ -6,6 +6,7 @@ one-line shell programs."""
 import contextlib
 import io
 import json
+import re
 import subprocess
 import tempfile
 import unittest
@@ -13,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import nightly
-from parts import FUZZ_TARGETS, FUZZED_AT_A_TIME, PARTS, Command, Part
-from plan import FULL_HOURS, Result, amount_of, count_of, result_as_data, result_from, verdict_of, why_failed
+from parts import FUZZ_TARGETS, PARTS, RESOURCES_A_SECOND, Command, Part
+from plan import FULL_HOURS, Result, State, amount_of, count_of, state_as_data, state_from, verdict_of, why_failed
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAIN = Command(("true",), worth=1)
@@ -26,6 +27,49 @@ def shell(text: str, **how) -> Command:
 
 def part(name: str, *commands: Command, gate: int = 1, **how) -> Part:
     return Part(name, f"the part {name}", gate, "runs", (lambda _: list(commands)) if commands else None, **how)
+
+
+# What each program says of the number after an option, or of RC_PARAMS' max_success. Without such an
+# option it is a count by `worth`.
+SAID = (("--seeds", "{:d} passed, 0 failed"), ("max_success", "OK, passed {:d} tests"), ("--drains", "{:,} drains ("),
+        ("--reloads", "{:,} reloads ("), ("--rounds", "{:d} rounds of files"), ("--states", "{:d} states, depth 13"),
+        ("--count", "24 of {:d} mutants were killed"))
+
+
+def said_by(words: list[str], environment: dict[str, str]) -> str:
+    """What a command prints if all goes well, and fast."""
+    if "fuzz" in words:
+        return f"all  {RESOURCES_A_SECOND * int(words[2]):,}  12"
+    if "--kill-seconds" in words:
+        return "  killed             60.0 s     60001         0     14431.1 ms     56.5 s"
+    if "calls" in words:
+        return "851569 states, depth 33, 5 transitions, 1 at rest, complete"
+    asked = " ".join([*words, *environment.values()])
+    lines = [line.format(int(number)) for option, line in SAID for number in re.findall(rf"{option}[ =](\d+)", asked)]
+    if "tests/nightly/churn.py" in words or "tests/nightly/soak.py" in words:
+        lines += [f"{int(seconds) // 60} minutes: " for seconds in re.findall(r"--seconds (\d+)", asked)]
+    return "\n".join(lines)
+
+
+class Told(nightly.Runner):
+    """Runs no command: each says what said_by() has."""
+
+    def call(self, part: Part, words: list[str], environment: dict[str, str]) -> tuple[int, str]:
+        return 0, said_by(words, environment)
+
+
+def tags_of(command: Command) -> list[str]:
+    """The tags by which a command chooses test cases, and those that it leaves out."""
+    return [tag for word in command.words[1:] for tag in re.findall(r"\[[^\]]+\]", word)]
+
+
+def sources_of(program: Path) -> str:
+    """The text of the sources of a test program, as its CMake list has them."""
+    folder = ROOT / Path(*program.parts[2:-1])
+    lists = (folder / "CMakeLists.txt").read_text(encoding="utf-8")
+    found = re.search(rf"signalbox_test\({program.name}\s[^)]*?SOURCES\s+([^)]*?)\s*(?:LIBS|\))", lists)
+    assert found, program
+    return "\n".join((folder / name).read_text(encoding="utf-8") for name in found[1].split())
 
 
 class PlanTest(unittest.TestCase):
@@ -46,6 +90,9 @@ class PlanTest(unittest.TestCase):
         self.assertEqual(why_failed(PLAIN, "", 0), "")
         self.assertEqual(why_failed(PLAIN, "", 3), "exit status 3")
         self.assertIn("no count", why_failed(replace(PLAIN, counted=r"(\d+) passed"), "", 0))
+        whole = replace(PLAIN, says=", complete$")
+        self.assertEqual(why_failed(whole, "9 states, complete\n", 0), "")
+        self.assertIn("did not say", why_failed(whole, "9 states\n", 0))
 
     def test_a_gate_is_reached_only_by_its_count_and_in_part_where_the_plan_wants_more(self) -> None:
         result = Result("S", 10, "c", 1, count=10)
@@ -57,9 +104,10 @@ class PlanTest(unittest.TestCase):
         self.assertEqual(verdict_of(whole, None), "not run")
         self.assertEqual(verdict_of(part("S"), None), "not built")
 
-    def test_a_result_is_the_same_after_the_state_file(self) -> None:
+    def test_a_night_is_the_same_after_the_state_file(self) -> None:
         result = Result("S", 1, "c", 2, 3.0, 4.0, ["a"], [nightly.Failure("a", "b", "c")])
-        self.assertEqual(result_from(json.loads(json.dumps(result_as_data(result)))), result)
+        state = State(1.0, 2, {"S": result})
+        self.assertEqual(state_from(json.loads(json.dumps(state_as_data(state)))), state)
 
 
 class PartsTest(unittest.TestCase):
@@ -68,16 +116,37 @@ class PartsTest(unittest.TestCase):
         self.assertEqual(len(names), len(set(names)))
         self.assertLessEqual({f"S{number}" for number in range(1, 19)}, set(names))
 
-    def test_full_hours_reach_every_gate_and_each_part_counts(self) -> None:
-        for one in PARTS:
-            with self.subTest(one.name):
-                if one.commands is None:
-                    continue
-                commands = [command for command in one.commands(amount_of(one, FULL_HOURS)) if nightly.counts(command)]
-                self.assertTrue(commands)
-                for command in commands:
-                    if command.worth is not None:
-                        self.assertGreaterEqual(command.worth * command.times, one.gate)
+    def test_full_hours_reach_every_gate_as_it_is_counted(self) -> None:
+        with tempfile.TemporaryDirectory(prefix="signalbox night ") as folder:
+            for hours in (FULL_HOURS, 2 * FULL_HOURS):
+                told = Told(Path(folder), 1, hours)
+                for one in PARTS:
+                    with self.subTest(one.name), contextlib.redirect_stderr(io.StringIO()):
+                        result = told.run_part(one, amount_of(one, hours), "c")
+                        self.assertEqual(result.failures, [])
+                        self.assertEqual(verdict_of(one, result), "reached in part" if one.beyond else "reached")
+
+    def test_a_control_plane_that_is_away_is_away_from_enough_calls(self) -> None:
+        command = next(one for one in PARTS if one.name == "S7").commands(1)[0]
+        for calls, is_enough in ((57_000, True), (60_001, True), (56_999, False), (9_999, False)):
+            line = f"  killed             60.0 s {calls:9}         0     14431.1 ms     56.5 s"
+            self.assertEqual(why_failed(command, line, 0) == "", is_enough, calls)
+
+    def test_a_short_run_is_not_judged(self) -> None:
+        judged = {hours: [one.name for one in PARTS for command in one.commands(amount_of(one, hours))
+                          if "--judge" in command.words] for hours in (0.1, 1, FULL_HOURS)}
+        self.assertEqual(judged, {0.1: [], 1: ["S13", "S14", "S16"], FULL_HOURS: ["S13", "S14", "S16"]})
+
+    def test_the_title_of_s6_names_all_that_asan_runs(self) -> None:
+        labels = re.search(r"labels=\(([a-z0-9 ]+)\)", (ROOT / "run").read_text(encoding="utf-8"))[1].split()
+        title = next(one for one in PARTS if one.name == "S6").title.replace(",", "").split()
+        self.assertEqual(sorted(labels), sorted(set(labels) & set(title)))
+
+    def test_a_missing_tool_is_no_success(self) -> None:
+        tests = [command for one in PARTS for command in one.commands(1) if command.words[:2] == ("./run", "test")]
+        self.assertTrue(tests)
+        for command in tests:
+            self.assertIn(("CI", "true"), command.environment, command.words)
 
     def test_what_a_part_runs_exists_or_is_built_by_it(self) -> None:
         lists = "\n".join(path.read_text(encoding="utf-8") for path in ROOT.glob("t*/**/CMakeLists.txt"))
@@ -86,14 +155,21 @@ class PartsTest(unittest.TestCase):
                 built = {target for _, targets in one.builds for target in targets}
                 for target in built:
                     self.assertRegex(lists, rf"\b{target}\b")
-                for command in one.commands(1) if one.commands else []:
+                for command in one.commands(1):
                     program = command.words[0]
                     if program.startswith("build/"):
                         self.assertTrue(Path(program).name in built or built == {"signalbox_tools"}, program)
                         self.assertTrue((ROOT / Path(*Path(program).parts[2:-1])).is_dir(), program)
-                for tag in [word for command in (one.commands(1) if one.commands else []) for word in command.words
-                            if word.startswith("[S")]:
+                for tag in [tag for command in one.commands(1) for tag in tags_of(command) if tag.startswith("[S")]:
                     self.assertEqual(tag, f"[{one.name}]")
+
+    def test_each_tag_has_a_test_case(self) -> None:
+        """Catch2 succeeds, and runs nothing, if no test case has the tag."""
+        tagged = [(Path(command.words[0]), tag) for one in PARTS for command in one.commands(1) for tag in tags_of(command)]
+        self.assertTrue(tagged)
+        for program, tag in tagged:
+            with self.subTest(program=program.name, tag=tag):
+                self.assertRegex(sources_of(program), rf"TEST_CASE\([^{{]*{re.escape(tag)}")
 
     def test_programs_under_sanitizers_know_the_suppressions(self) -> None:
         sanitized = [command for one in PARTS for command in one.commands(1) if command.words[0].startswith("build/asan/")]
@@ -106,13 +182,16 @@ class PartsTest(unittest.TestCase):
         text = (ROOT / "tests" / "fuzz" / "fuzz.py").read_text(encoding="utf-8")
         targets = text.partition("TARGETS = {")[2].partition("}")[0].count(":")
         self.assertEqual(FUZZ_TARGETS, targets)
-        self.assertIn(f"AT_A_TIME = min({FUZZED_AT_A_TIME},", text)
+        for user in (text, (Path(__file__).parent / "parts.py").read_text(encoding="utf-8")):
+            self.assertIn("AT_A_TIME = min(2, os.cpu_count() or 1)\n", user)
 
     def test_help_and_readme_name_every_part(self) -> None:
         told = subprocess.run([ROOT / "run", "help", "nightly"], check=True, capture_output=True, text=True).stdout
         readme = (Path(__file__).parent / "README.md").read_text(encoding="utf-8")
         for one in PARTS:
-            self.assertIn(f"`{one.name}`", readme)
+            row = re.search(rf"^\| `{one.name}` \|.*\| (.*?) ?\|$", readme, re.MULTILINE)
+            self.assertTrue(row, one.name)
+            self.assertEqual(bool(row[1]), bool(one.beyond), f"what the plan wants more of {one.name}")
             self.assertTrue(one.name[1:].isdigit() or one.name in told.replace(",", " ").replace(";", " ").split(), one.name)
 
 
@@ -124,12 +203,14 @@ class NightTest(unittest.TestCase):
         git = ["git", "-C", str(self.root), "-c", "user.name=a", "-c", "user.email=a@b"]
         subprocess.run([*git, "init", "-q"], check=True)
         (self.root / "tracked").write_text("a", encoding="utf-8")
-        subprocess.run([*git, "add", "tracked"], check=True)
+        (self.root / ".gitignore").write_text("/build/\n/runs_*\n", encoding="utf-8")
+        subprocess.run([*git, "add", "."], check=True)
         subprocess.run([*git, "commit", "-q", "-m", "one"], check=True)
 
     def night(self, parts: list[Part], *arguments: str) -> tuple[int, dict]:
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as told:
             status = nightly.main(list(arguments), tuple(parts), self.root)
+        self.told = told.getvalue()
         return status, json.loads((self.root / "build" / "nightly" / "report.json").read_text(encoding="utf-8"))
 
     def html(self) -> str:
@@ -183,11 +264,32 @@ class NightTest(unittest.TestCase):
         self.assertEqual((self.runs("runs_a"), self.runs("runs_b")), (1, 1))
         self.night(parts, "--resume", "--hours", "1")
         self.assertEqual((self.runs("runs_a"), self.runs("runs_b")), (1, 2), "b is another amount")
-        (self.root / "tracked").write_text("b", encoding="utf-8")
-        self.night(parts, "--resume", "a")
-        self.assertEqual(self.runs("runs_a"), 2)
+        self.assertIn("1 hours in place of the last night's 8", self.told)
+        for runs, name in ((2, "tracked"), (3, "new")):
+            (self.root / name).write_text("b", encoding="utf-8")
+            self.night(parts, "--resume", "a")
+            self.assertEqual(self.runs("runs_a"), runs)
         self.night(parts, "a")
-        self.assertEqual(self.runs("runs_a"), 3)
+        self.assertEqual(self.runs("runs_a"), 4)
+        self.assertIn("of 2 parts, are forgotten", self.told)
+
+    def test_resume_has_the_hours_and_the_seed_of_the_last_night(self) -> None:
+        parts = [part("a", shell("echo >> runs_a", worth=1), gate=80), part("b", PLAIN)]
+        _, first = self.night(parts, "--hours", "1", "--seed", "7", "a")
+        _, second = self.night(parts, "--resume")
+        self.assertEqual([(night["hours"], night["seed"], night["parts"][0]["amount"]) for night in (first, second)],
+                         [(1, 7, 10), (1, 7, 10)])
+        self.assertEqual(self.runs("runs_a"), 1)
+        self.assertNotIn("in place of", self.told)
+        _, third = self.night(parts, "--resume", "--seed", "8")
+        self.assertEqual((third["seed"], self.runs("runs_a")), (8, 2))
+        self.assertIn("seed 8 in place of the last night's 7", self.told)
+
+    def test_a_state_file_of_another_form_is_no_night(self) -> None:
+        (self.root / "build" / "nightly").mkdir(parents=True)
+        (self.root / "build" / "nightly" / "state.json").write_text('{"a": {"part": "a"}}', encoding="utf-8")
+        _, data = self.night([part("a", PLAIN)], "--resume")
+        self.assertEqual((data["hours"], data["parts"][0]["verdict"]), (FULL_HOURS, "reached"))
 
     def test_an_interrupted_night_leaves_a_report_and_what_was_done(self) -> None:
         def interrupt(_: int) -> list[Command]:
@@ -198,7 +300,8 @@ class NightTest(unittest.TestCase):
             self.night(parts)
         data = json.loads((self.root / "build" / "nightly" / "report.json").read_text(encoding="utf-8"))
         self.assertEqual([row["verdict"] for row in data["parts"]], ["reached", "not run"])
-        self.assertEqual(list(nightly.results_in(self.root / "build" / "nightly" / "state.json")), ["a"])
+        state = nightly.state_in(self.root / "build" / "nightly" / "state.json")
+        self.assertEqual((state.hours, list(state.results)), (FULL_HOURS, ["a"]))
 
     def test_a_command_that_does_not_end_is_a_failure_and_is_ended(self) -> None:
         runner = nightly.Runner(self.root, 1, 1)

@@ -7,6 +7,7 @@ or clock.
 import re
 from dataclasses import asdict, dataclass, field
 from math import ceil
+from typing import Optional
 
 from parts import Command, Part
 
@@ -23,7 +24,7 @@ class Failure:
 
 @dataclass
 class Result:
-    """The result of one part. The state file keeps it."""
+    """The result of one part."""
 
     part: str
     amount: int
@@ -35,12 +36,25 @@ class Result:
     failures: list[Failure] = field(default_factory=list)
 
 
+@dataclass
+class State:
+    """What --resume needs of a night. The state file keeps it."""
+
+    hours: float
+    seed: int
+    results: dict[str, Result] = field(default_factory=dict)
+
+
 def result_from(data: dict) -> Result:
     return Result(**{**data, "failures": [Failure(**failure) for failure in data["failures"]]})
 
 
-def result_as_data(result: Result) -> dict:
-    return asdict(result)
+def state_from(data: dict) -> State:
+    return State(data["hours"], data["seed"], {name: result_from(result) for name, result in data["results"].items()})
+
+
+def state_as_data(state: State) -> dict:
+    return asdict(state)
 
 
 def amount_of(part: Part, hours: float) -> int:
@@ -48,7 +62,7 @@ def amount_of(part: Part, hours: float) -> int:
     return max(1, ceil(part.gate * hours / FULL_HOURS))
 
 
-def is_done(part: Part, amount: int, commit: str, seed: int, before: Result | None) -> bool:
+def is_done(part: Part, amount: int, commit: str, seed: int, before: Optional[Result]) -> bool:
     """Whether `before` is the result of the same work. Failed work is done, too, because a second
     run must not hide the failure."""
     return before is not None and (before.part, before.amount, before.commit, before.seed) == (
@@ -73,6 +87,8 @@ def why_failed(command: Command, output: str, status: int) -> str:
         return f"exit status {status}"
     if command.counted and not re.search(command.counted, output, re.MULTILINE):
         return f"it exited with 0, but printed no count (pattern '{command.counted}')"
+    if not re.search(command.says, output, re.MULTILINE):
+        return f"it exited with 0, but did not say '{command.says}'"
     return ""
 
 
@@ -80,7 +96,7 @@ def tail_of(output: str) -> str:
     return "\n".join(output.splitlines()[-TAIL_LINES:])
 
 
-def verdict_of(part: Part, result: Result | None) -> str:
+def verdict_of(part: Part, result: Optional[Result]) -> str:
     if part.commands is None:
         return "not built"
     if result is None:

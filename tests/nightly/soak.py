@@ -11,7 +11,8 @@ A round has each fault once, in an order by chance, and each fault is waited for
 before. The route retries what a dead backend did not answer, so no fault excuses a lost call.
 
 Gates: no call is lost; after the last fault the client has the descriptors and threads that it had after the first
-round, or a few more; and with --judge its memory has not grown by more than 1 MiB since the warm-up. Prints `N minutes: …`."""
+round, or a few more; and with --judge its memory has not grown by more than 1 MiB since the warm-up, and calls kept
+their rate. Prints `N minutes: …`."""
 
 import argparse
 import random
@@ -25,8 +26,8 @@ from pathlib import Path
 from typing import Callable, Iterator
 
 from world import (LOOK_EVERY, Client, Process, Programs, World, check, cluster, endpoints, eventually, is_connected_to,
-                   listener, none_lost, open_descriptors, positive, resident_bytes, run_part, say, serve_wrong_file, slope,
-                   threads_of, write_resources)
+                   listener, none_lost, open_descriptors, positive, rate_held, resident_bytes, run_part, say,
+                   serve_wrong_file, slope, threads_of, write_resources)
 
 EACH = 3  # Backends of a cluster.
 CLUSTERS = ("first", "second")
@@ -88,8 +89,11 @@ class Soak:
         judged = [sample for sample in memory if sample[0] >= WARM_UP * took]
         check(not judge or len(judged) >= LEAST_SAMPLES, f"{len(judged)} samples of memory, too few to judge it")
         growth = slope(judged) * (1 - WARM_UP) * took if judged else 0.0
+        called = time.monotonic() - self._client.begun
         counts = self._client.finish()
         none_lost(counts, "faults")
+        if judge:
+            rate_held(counts, self._rate, called)
         faults = ", ".join(f"{name} {number}" for name, number in sorted(self._done.items()))
         figures = (f"{counts['ok']:,} calls, {sum(self._done.values()):,} faults ({faults}); {descriptors} descriptors, "
                    f"{threads} threads; memory {growth / (1 << 20):+.2f} MiB after the warm-up")
@@ -268,7 +272,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seconds", type=float, default=3600.0, help="at least one round")
     parser.add_argument("--rate", type=positive, default=1_000, help="calls a second")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--judge", action="store_true", help="memory, too")
+    parser.add_argument("--judge", action="store_true", help="memory and the rate of calls, too")
     options = parser.parse_args(arguments)
 
     def body() -> str:

@@ -24,11 +24,12 @@ import tempfile
 import time
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Callable, Iterator, NamedTuple
+from typing import Callable, Iterator, NamedTuple, Optional
 
 PATIENCE = 120.0  # The longest wait for a condition, in seconds: far more than any machine needs.
 ANSWER_SECONDS = 60.0
 STILL_SERVED = "the last good one is still served"  # `signalbox serve`, of a wrong file.
+LEAST_OF_RATE = 0.95  # The part of the calls that a client must have sent.
 LOOK_EVERY = 0.02  # The interval of looks at a condition, in seconds.
 SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
 ROUTER = {"name": "router",
@@ -73,8 +74,8 @@ class Programs(NamedTuple):
 class Process:
     """A program that writes lines of JSON to stdout, and reads lines from stdin."""
 
-    def __init__(self, argv: list, errors: Path, environment: dict[str, str] | None = None,
-                 stderr: str | None = None, limits: dict[int, int] | None = None) -> None:
+    def __init__(self, argv: list, errors: Path, environment: Optional[dict[str, str]] = None,
+                 stderr: Optional[str] = None, limits: Optional[dict[int, int]] = None) -> None:
         """`stderr`: the file of stderr; by default `errors`. `limits`: limits of setrlimit."""
         self.argv = [str(word) for word in argv]
         self.name = " ".join([Path(self.argv[0]).name, *self.argv[1:2]])
@@ -161,6 +162,7 @@ class Client(Process):
 
     def begin(self) -> "Client":
         self.admin = self.read()["admin"]
+        self.begun = time.monotonic()
         return self
 
     def counts(self) -> dict:
@@ -213,6 +215,11 @@ def total(page: str, name: str, **labels: str) -> float:
 def none_lost(counts: dict, what: str) -> None:
     check(counts["lost"] == 0, f"{what}: {counts['lost']} calls of {counts['sent']} were lost: {counts['failed']}")
     check(counts["left_out"] == 0, f"{what}: {counts['left_out']} calls were not sent, because too many were in flight")
+
+
+def rate_held(counts: dict, rate: int, seconds: float) -> None:
+    check(counts["sent"] >= LEAST_OF_RATE * rate * seconds,
+          f"{counts['sent']:,} calls in {seconds:.1f} s are too few for {rate:,} a second")
 
 
 class Faults:
@@ -287,7 +294,7 @@ class World:
                               os.getpid()])
         return process, process.read()["address"]
 
-    def bootstrap(self, server: str = "", resources: Path | None = None) -> Path:
+    def bootstrap(self, server: str = "", resources: Optional[Path] = None) -> Path:
         """A bootstrap that names a control plane, or a file of resources."""
         path = self.new_path("bootstrap.json")
         source = {"signalbox.resources": str(resources)} if resources else {
@@ -300,7 +307,7 @@ class World:
         self._faults.append(faults)
         return faults
 
-    def client(self, bootstrap: Path, *more, targets: tuple[str, ...] = ("xds:///orders",), faults: Faults | None = None,
+    def client(self, bootstrap: Path, *more, targets: tuple[str, ...] = ("xds:///orders",), faults: Optional[Faults] = None,
                **how) -> Client:
         environment = {"LD_PRELOAD": str(self.programs.shim), "SIGNALBOX_NIGHTLY_FAULTS": str(faults.path)} if faults else {}
         named = [word for target in targets for word in ("--target", target)]
@@ -316,7 +323,7 @@ def replace_text(path: Path, text: str) -> None:
     new.replace(path)
 
 
-def listener(name: str, cluster: str, route: dict | None = None, filters: tuple[dict, ...] = ()) -> dict:
+def listener(name: str, cluster: str, route: Optional[dict] = None, filters: tuple[dict, ...] = ()) -> dict:
     return {"@type": "type.googleapis.com/envoy.config.listener.v3.Listener", "name": name, "api_listener": {"api_listener": {
         "@type": MANAGER, "http_filters": [*filters, ROUTER],
         "route_config": {"virtual_hosts": [{"domains": ["*"], "routes": [

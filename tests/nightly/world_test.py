@@ -8,9 +8,9 @@ import time
 import unittest
 from pathlib import Path
 
-from churn import CHURN_BASE, ROW, Live
+from churn import CHURN_BASE, ROW, Live, all_served
 from upgrade import PREVIOUS
-from world import Faults, Process, slope, total
+from world import Failed, Faults, Process, rate_held, slope, total
 
 PAGE = """# TYPE endpoints gauge
 endpoints{cluster="a",state="ready"} 3
@@ -50,7 +50,18 @@ class LiveTest(unittest.TestCase):
         self.assertFalse(self.live.is_exact(connected - {CHURN_BASE}))
 
 
+    def test_a_pick_without_an_endpoint_fails(self) -> None:
+        self.assertEqual(all_served({"picks": 9, "unserved": 0})["picks"], 9)
+        with self.assertRaisesRegex(Failed, "1 picks of 9 found no endpoint"):
+            all_served({"picks": 9, "unserved": 1})
+
+
 class WorldTest(unittest.TestCase):
+    def test_a_rate_of_calls_is_held_by_95_percent(self) -> None:
+        rate_held({"sent": 9_500}, 1_000, 10)
+        with self.assertRaisesRegex(Failed, "9,499 calls in 10.0 s are too few for 1,000 a second"):
+            rate_held({"sent": 9_499}, 1_000, 10)
+
     def test_samples_of_a_metric_are_added_up_by_their_labels(self) -> None:
         self.assertEqual([total(PAGE, "endpoints"), total(PAGE, "endpoints", state="ready"),
                           total(PAGE, "endpoints", state="ready", cluster="a"), total(PAGE, "lines_lost"), total(PAGE, "lines")],

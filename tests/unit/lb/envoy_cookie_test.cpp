@@ -69,7 +69,7 @@ void check_reading(const std::string& text) {
 }
 
 TEST_CASE("envoy_cookie: reads what protobuf reads, whatever the bytes are",
-          "[lb][session][A55-45]") {
+          "[lb][session][property][A55-45]") {
   // Pieces of protobuf messages: tags of known and of other fields, sizes, ends of groups, and
   // values.
   const std::vector<std::string> pieces = {"\x0a"s,
