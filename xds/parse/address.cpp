@@ -45,7 +45,7 @@ std::string join(absl::string_view host, std::uint32_t port) {
 
 }  // namespace
 
-Address parse_address(const AddressProto& proto, const Field& field) {
+std::string parse_address(const AddressProto& proto, const Field& field) {
   if (!require_socket_address(proto, field)) return {};
   const SocketAddress& socket = proto.socket_address();
   const Field place = field.at("socket_address");
@@ -55,7 +55,7 @@ Address parse_address(const AddressProto& proto, const Field& field) {
         absl::StrCat("must be an IPv4 or IPv6 literal, found ", in_quotes(socket.address())));
   }
   require_port(socket, 1, place);
-  return Address{join(ip.value_or(""), socket.port_value())};
+  return join(ip.value_or(""), socket.port_value());
 }
 
 DnsName parse_dns_name(const AddressProto& proto, const Field& field) {

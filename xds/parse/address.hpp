@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "messages/ids.hpp"
 #include "signalbox/envoy/config/core/v3/address.pb.h"
@@ -19,8 +20,9 @@ namespace signalbox::xds {
 
 inline constexpr std::uint32_t kMaxPort = 65'535;
 
-/// An IP literal and a port, in canonical form, so that equal addresses have equal texts.
-Address parse_address(const envoy::config::core::v3::Address& proto, const Field& field);
+/// The text of an Address: an IP literal and a port, in canonical form, so that equal addresses
+/// have equal texts.
+std::string parse_address(const envoy::config::core::v3::Address& proto, const Field& field);
 
 /// A host and a port, to be resolved by DNS.
 DnsName parse_dns_name(const envoy::config::core::v3::Address& proto, const Field& field);

@@ -257,12 +257,20 @@ bool within_endpoint_limit(std::size_t endpoints, const Field& top) {
   return false;
 }
 
-Endpoints to_endpoints(const AssignmentProto& proto, const Field& top) {
+// The last valid endpoints of the cluster; null if there are none.
+const Endpoints* last_endpoints(const KnownResources* known, absl::string_view name) {
+  const ReceivedResource* last =
+      known == nullptr ? nullptr : known->find_named(ResourceType::kEndpoints, name);
+  return last == nullptr ? nullptr : std::get<EndpointsPtr>(*last->resource).get();
+}
+
+Endpoints to_endpoints(const AssignmentProto& proto, const Endpoints* last, const Field& top) {
   Endpoints endpoints;
   const std::size_t count = count_endpoints(proto);
   if (!within_endpoint_limit(count, top)) return endpoints;
   PriorityMap priorities;
   EndpointsSoFar so_far;
+  so_far.known = KnownAddresses(last);
   std::vector<Unfit> unfit;
   so_far.addresses.reserve(count);
   for (int i = 0; i < proto.endpoints_size() && !top.is_enough(); ++i) {
@@ -285,7 +293,9 @@ Endpoints to_endpoints(const AssignmentProto& proto, const Field& top) {
 
 }  // namespace
 
-ReceivedResource parse_endpoints(absl::string_view bytes, const ParseOptions& options) {
+ReceivedResource parse_endpoints(absl::string_view bytes,
+                                 const ParseOptions& options,
+                                 const KnownResources* known) {
   // ClusterLoadAssignments can be large. An arena halves the cost of decoding.
   ::google::protobuf::Arena arena;
   auto* proto = ::google::protobuf::Arena::CreateMessage<AssignmentProto>(&arena);
@@ -294,7 +304,8 @@ ReceivedResource parse_endpoints(absl::string_view bytes, const ParseOptions& op
   if (!decoded) return undecodable("EDS", "a ClusterLoadAssignment", bytes, *proto, name);
   ValidationErrors errors(options);
   require_name(name, errors.top().at("cluster_name"));
-  auto endpoints = std::make_shared<const Endpoints>(to_endpoints(*proto, errors.top()));
+  auto endpoints = std::make_shared<const Endpoints>(
+      to_endpoints(*proto, last_endpoints(known, name), errors.top()));
   if (!errors.empty()) return errors.refuse("EDS", name);
   return {name, Resource{std::move(endpoints)}};
 }

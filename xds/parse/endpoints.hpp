@@ -24,11 +24,16 @@
 #include "absl/strings/string_view.h"
 
 #include "messages/xds_events.hpp"
+#include "xds/parse/known_resources.hpp"
 #include "xds/parse/parse_options.hpp"
 
 namespace signalbox::xds {
 
 /// Parses and checks a resource. The result's name is empty if the bytes have no readable name.
-ReceivedResource parse_endpoints(absl::string_view bytes, const ParseOptions& options = {});
+/// `known`: has the last endpoints of the cluster; their addresses are used again. Null: there are
+/// none.
+ReceivedResource parse_endpoints(absl::string_view bytes,
+                                 const ParseOptions& options = {},
+                                 const KnownResources* known = nullptr);
 
 }  // namespace signalbox::xds

@@ -4,6 +4,7 @@
 // resources are not parsed again.
 //
 //   ResponseParser ─▶ find(bytes) ─▶ the resource as it was parsed, by the same pointer
+//                  ─▶ find_named(name) ─▶ the cluster's last endpoints, for their addresses
 //                  ─▶ keep(response)
 //
 // A response often has all requested resources of its type, though only one of a thousand has
@@ -43,6 +44,9 @@ class KnownResources {
   /// resource of these bytes.
   const ReceivedResource* find(ResourceType type, absl::string_view bytes) const;
 
+  /// The parsed resource of this name; null if the last response of the type had no valid one.
+  const ReceivedResource* find_named(ResourceType type, absl::string_view name) const;
+
   /// The valid patterns of the last response of the type: they need not be compiled again.
   RegexBudget::Patterns patterns(ResourceType type) const;
 
@@ -54,6 +58,8 @@ class KnownResources {
     std::vector<ReceivedResource> resources;
     /// The index of each resource in `resources`. Keys: the resources' bytes.
     absl::flat_hash_map<absl::string_view, std::size_t> places;
+    /// The same. Keys: the resources' names.
+    absl::flat_hash_map<absl::string_view, std::size_t> named;
     RegexBudget::Patterns patterns;
   };
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,9 +23,10 @@ void add_address(const envoy::config::core::v3::Address& proto,
                  EndpointsSoFar& so_far,
                  const Field& field) {
   const std::size_t errors_before = field.errors_so_far();
-  Address address = parse_address(proto, field);
+  std::string text = parse_address(proto, field);
   if (field.errors_so_far() != errors_before) return;
-  if (!so_far.addresses.insert(address.str()).second) {
+  Address address = so_far.known.address(std::move(text));
+  if (!so_far.addresses.insert(address).second) {
     field.add(absl::StrCat("must be unique in the cluster, found ", address.str(), " again"));
   }
   endpoint.addresses.push_back(std::move(address));

@@ -8,19 +8,21 @@
 
 #pragma once
 
-#include <string>
-
 #include "absl/container/flat_hash_set.h"
 
 #include "messages/endpoints.hpp"
+#include "messages/ids.hpp"
 #include "signalbox/envoy/config/endpoint/v3/endpoint_components.pb.h"
+#include "xds/parse/known_addresses.hpp"
 #include "xds/parse/validation_errors.hpp"
 
 namespace signalbox::xds {
 
-/// The addresses and probe exceptions of all endpoints of one cluster so far.
+/// The addresses and probe exceptions of all endpoints of one cluster so far, and the addresses
+/// that the cluster had before.
 struct EndpointsSoFar {
-  absl::flat_hash_set<std::string> addresses;
+  KnownAddresses known;
+  absl::flat_hash_set<Address> addresses;
   ProbeExceptions exceptions;
 };
 

@@ -47,7 +47,8 @@ ReceivedResource over_limit(ResourceType type,
 
 ReceivedResource parse_unwrapped(ResourceType type,
                                  absl::string_view bytes,
-                                 const ParseOptions& options) {
+                                 const ParseOptions& options,
+                                 const KnownResources* known) {
   switch (type) {
     case ResourceType::kListener:
       return parse_listener(bytes, options);
@@ -56,7 +57,7 @@ ReceivedResource parse_unwrapped(ResourceType type,
     case ResourceType::kCluster:
       return parse_cluster(bytes, options);
     case ResourceType::kEndpoints:
-      return parse_endpoints(bytes, options);
+      return parse_endpoints(bytes, options, known);
   }
   SIGNALBOX_INVARIANT(false, "a resource is of one of four types");
   return {};
@@ -203,7 +204,8 @@ ReceivedResource parse_resource(ResourceType type,
   if (before != nullptr && budget->regexes.add_parsed(*before->resource)) return *before;
   std::optional<ParseOptions> with_budget;
   if (options.regexes == nullptr) with_budget.emplace(options).regexes = &budget->regexes;
-  ReceivedResource resource = parse_unwrapped(type, bytes, with_budget ? *with_budget : options);
+  ReceivedResource resource =
+      parse_unwrapped(type, bytes, with_budget ? *with_budget : options, known);
   if (is_abandoned(options)) {  // The resource may be read only in part.
     resource = {std::move(resource.name), absl::CancelledError("the parsing was abandoned")};
   } else if (resource.resource.ok()) {

@@ -46,10 +46,10 @@ struct ResponseBudget {
 };
 
 /// `type_url` and `bytes`: the fields of the Any that holds the resource, either directly or
-/// wrapped in an envoy.service.discovery.v3.Resource. `known`: the resources that need not be
-/// parsed again; null: none. `budget`: the budget of the response; null: the resource has a budget
-/// of its own. The name is empty if it could not be read; the resource is an error then. CANCELLED:
-/// the parsing was abandoned, and the validity of the resource is unknown.
+/// wrapped in an envoy.service.discovery.v3.Resource. `known`: the resources of the last response,
+/// which need not be parsed again; null: none. `budget`: the budget of the response; null: the
+/// resource has a budget of its own. The name is empty if it could not be read; the resource is an
+/// error then. CANCELLED: the parsing was abandoned, and the validity of the resource is unknown.
 ReceivedResource parse_resource(ResourceType type,
                                 absl::string_view type_url,
                                 absl::string_view bytes,
