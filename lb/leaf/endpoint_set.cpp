@@ -112,8 +112,7 @@ void EndpointSet::take_in(const LocalityPtr& locality,
   Entry& entry = expected != nullptr ? *expected : entry_of(endpoint);
   if (std::exchange(entry.named_in, list_) == list_) return;  // The list has the endpoint twice.
   order_.push_back(&entry);
-  adopt(entry, locality, endpoint, effects);
-  tally(entry);
+  if (adopt(entry, locality, endpoint, effects)) tally(entry);
 }
 
 EndpointSet::Entry& EndpointSet::entry_of(const Endpoint& endpoint) {
@@ -128,8 +127,8 @@ EndpointSet::Entry& EndpointSet::entry_of(const Endpoint& endpoint) {
 }
 
 // Updates a member from the new list. Even if nothing has changed, its pointers must lead into the
-// new list, so that the old list can be freed.
-void EndpointSet::adopt(Entry& entry,
+// new list, so that the old list can be freed. Returns whether the member's own fields changed.
+bool EndpointSet::adopt(Entry& entry,
                         const LocalityPtr& locality,
                         const Endpoint& endpoint,
                         LbEffects& effects) {
@@ -137,14 +136,15 @@ void EndpointSet::adopt(Entry& entry,
   const Endpoint* const known = std::exchange(entry.endpoint, &endpoint);
   if (known != nullptr) {
     const bool is_same = *known == endpoint && before->name == locality->name;
-    if (is_same && before->weight == locality->weight) return;
+    if (is_same && before->weight == locality->weight) return false;
     changes_.list = true;
-    if (is_same) return;  // Only the locality's weight changed; ready() is still right for picks.
+    if (is_same)
+      return false;  // Only the locality's weight changed; ready() is still right for picks.
     if (entry.state == ConnectivityState::kReady) {
       changes_.ready = true;
       changes_.stale = true;
     }
-    if (known->addresses == endpoint.addresses) return;
+    if (known->addresses == endpoint.addresses) return true;
     forget_first(known->addresses.front(), entry);
   }
   if (connects_ == Connects::kWhenAsked) by_first_[endpoint.addresses.front()] = &entry;
@@ -154,6 +154,7 @@ void EndpointSet::adopt(Entry& entry,
   } else if (connects_ == Connects::kAtOnce) {
     connect(entry, effects);
   }
+  return true;
 }
 
 void EndpointSet::let_go(Entry& entry, LbEffects& effects) {

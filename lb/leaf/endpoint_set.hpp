@@ -239,7 +239,7 @@ class EndpointSet {
                const Endpoint& endpoint,
                Place& place,
                LbEffects& effects);
-  void adopt(Entry& entry,
+  bool adopt(Entry& entry,
              const LocalityPtr& locality,
              const Endpoint& endpoint,
              LbEffects& effects);

@@ -118,7 +118,7 @@ void SubchannelMapCore::on(const SubchannelAcquired& event, SubchannelMapEffects
   if (is_new) {
     entry.raw.address = event.address;
     entry.since = now_;
-    entry.priority = priority_of(event.address);
+    entry.priority = take_priority(event.address);
     count(entry, +1);
     ++changed_.added;
     recount(event.address, entry);
@@ -463,6 +463,7 @@ void SubchannelMapCore::stop(const Address& address, SubchannelMapEffects& effec
   changed_addresses_.push_back(address);
   if (found->second.is_probed) effects.push_back(StopHealthChecks{address});
   effects.push_back(StopSubchannel{address});
+  if (found->second.priority != kNoPriority) absent_.emplace(address, found->second.priority);
   entries_.erase(found);
   if (session_host(address) != nullptr) tell_keeper_of(address, effects);
 }
@@ -582,37 +583,59 @@ void SubchannelMapCore::count(const Entry& entry, std::int64_t amount) {
   counts_of_[entry.priority][index(entry.counted)] += amount;
 }
 
-// Records in which priority each address is (I11 of subchannel_map_core.hpp). Unhealthy endpoints
-// count too, because some policies connect to them.
-void SubchannelMapCore::record_priorities(const EndpointsPtr& endpoints) {
-  if (endpoints == endpoints_) return;
-  priorities_.clear();
-  endpoints_ = endpoints;
-  if (endpoints_ != nullptr) {
-    constexpr std::size_t kLast = kNoPriority - 1;
-    for (std::size_t place = 0; place < endpoints_->priorities.size(); ++place) {
-      const Priority& priority = endpoints_->priorities[place];
-      for (const auto* part : {&priority.localities, &priority.degraded, &priority.unhealthy}) {
-        for (const LocalityPtr& locality : *part) {
-          for (const Endpoint& endpoint : locality->endpoints) {
-            for (const Address& address : endpoint.addresses)
-              priorities_.emplace(address.str(),
-                                  static_cast<PriorityNumber>(std::min(place, kLast)));
-          }
+// Calls `see` for each address of the configuration, in the order of the priorities. Unhealthy
+// endpoints count too, because some policies connect to them.
+void SubchannelMapCore::each_address(
+    absl::FunctionRef<void(const Address&, PriorityNumber)> see) const {
+  if (endpoints_ == nullptr) return;
+  constexpr std::size_t kLast = kNoPriority - 1;
+  for (std::size_t place = 0; place < endpoints_->priorities.size(); ++place) {
+    const Priority& priority = endpoints_->priorities[place];
+    const auto number = static_cast<PriorityNumber>(std::min(place, kLast));
+    for (const auto* part : {&priority.localities, &priority.degraded, &priority.unhealthy}) {
+      for (const LocalityPtr& locality : *part) {
+        for (const Endpoint& endpoint : locality->endpoints) {
+          for (const Address& address : endpoint.addresses)
+            see(address, number);
         }
       }
     }
   }
+}
+
+// Records in which priority each address is (I11 of subchannel_map_core.hpp).
+void SubchannelMapCore::record_priorities(const EndpointsPtr& endpoints) {
+  if (endpoints == endpoints_) return;
+  endpoints_ = endpoints;
+  absent_.clear();
+  ++recorded_;
+  each_address([this](const Address& address, PriorityNumber priority) {
+    const auto found = entries_.find(address);
+    if (found == entries_.end()) {
+      absent_.emplace(address, priority);
+    } else if (std::exchange(found->second.recorded, recorded_) != recorded_) {
+      set_priority(found->second, priority);
+    }
+  });
   for (auto& [address, entry] : entries_) {
-    count(entry, -1);
-    entry.priority = priority_of(address);
-    count(entry, +1);
+    if (entry.recorded != recorded_) set_priority(entry, kNoPriority);
   }
 }
 
-SubchannelMapCore::PriorityNumber SubchannelMapCore::priority_of(const Address& address) const {
-  const auto found = priorities_.find(address.str());
-  return found == priorities_.end() ? kNoPriority : found->second;
+void SubchannelMapCore::set_priority(Entry& entry, PriorityNumber priority) {
+  if (entry.priority == priority) return;
+  count(entry, -1);
+  entry.priority = priority;
+  count(entry, +1);
+}
+
+// The priority of an address that is about to get an entry.
+SubchannelMapCore::PriorityNumber SubchannelMapCore::take_priority(const Address& address) {
+  const auto found = absent_.find(address);
+  if (found == absent_.end()) return kNoPriority;
+  const PriorityNumber priority = found->second;
+  absent_.erase(found);
+  return priority;
 }
 
 std::vector<std::pair<Address, std::optional<SubchannelSeen>>> SubchannelMapCore::take_changes() {
@@ -668,7 +691,7 @@ void SubchannelMapCore::observe_counts(SubchannelMapEffects& effects) {
     effects.push_back(Observe{std::exchange(changed_, {})});
   }
   // If the configuration has no endpoints, zeros are observed, so that metrics show the cluster.
-  const bool is_empty = endpoints_ != nullptr && priorities_.empty() && entries_.empty();
+  const bool is_empty = endpoints_ != nullptr && absent_.empty() && entries_.empty();
   if (is_empty && observed_.empty()) {
     effects.push_back(Observe{EndpointsCounted{settings_->cluster, {}, {}}});
     observed_[kNoPriority] = {};
@@ -692,6 +715,10 @@ void SubchannelMapCore::check_invariants() const {
   std::size_t lingering = 0;
   EndpointCounts counts{};
   std::map<PriorityNumber, EndpointCounts> counts_of;
+  absl::flat_hash_map<Address, PriorityNumber> priorities;
+  each_address([&priorities](const Address& address, PriorityNumber priority) {
+    priorities.emplace(address, priority);
+  });
   for (const auto& [address, entry] : entries_) {
     SIGNALBOX_INVARIANT(entry.holds.empty() == entry.lingers_in.has_value(),
                         "I1: an entry is held, or it lingers");
@@ -711,7 +738,10 @@ void SubchannelMapCore::check_invariants() const {
     holds += entry.holds.size();
     ++counts[index(entry.counted)];
     ++counts_of[entry.priority][index(entry.counted)];
-    SIGNALBOX_INVARIANT(entry.priority == priority_of(address), "I11: the first priority");
+    const auto named = priorities.find(address);
+    SIGNALBOX_INVARIANT(entry.priority == (named == priorities.end() ? kNoPriority : named->second),
+                        "I11: the first priority");
+    SIGNALBOX_INVARIANT(!absent_.contains(address), "I11: absent addresses have no entry");
     SIGNALBOX_INVARIANT(entry.is_probed == probes_of(*settings_, address).has_value() &&
                             (entry.is_probed || entry.probed.ok()),
                         "I10: which addresses are probed, and with which result");

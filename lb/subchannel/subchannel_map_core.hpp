@@ -150,8 +150,9 @@ class SubchannelMapCore {
     PriorityNumber priority = kNoPriority;         ///< The first priority that has the address.
     bool is_probed = false;
     std::uint32_t ejections = 0;
-    Instant since{};      ///< When the state in `counted` began.
-    absl::Status probed;  ///< The result of the probes (I10); OK while there is none.
+    std::uint32_t recorded = 0;  ///< `recorded_` when the configuration last had the address.
+    Instant since{};             ///< When the state in `counted` began.
+    absl::Status probed;         ///< The result of the probes (I10); OK while there is none.
   };
 
   using Entries = absl::node_hash_map<Address, Entry>;
@@ -208,8 +209,10 @@ class SubchannelMapCore {
                                  const Address& address,
                                  const Entry& entry) const;
   const absl::Status* verdict_on(const Address& address, const Entry& entry) const;
+  void each_address(absl::FunctionRef<void(const Address&, PriorityNumber)> see) const;
   void record_priorities(const EndpointsPtr& endpoints);
-  PriorityNumber priority_of(const Address& address) const;
+  void set_priority(Entry& entry, PriorityNumber priority);
+  PriorityNumber take_priority(const Address& address);
   void count(const Entry& entry, std::int64_t amount);
   void recount(const Address& address, Entry& entry);
   void recount_all(const SessionMarks& marks);
@@ -235,8 +238,9 @@ class SubchannelMapCore {
   std::array<std::shared_ptr<const UnhealthyEndpoints>, kHealthJudges> unhealthy_;
   std::shared_ptr<const TrackEndpoints::Table> trackers_;
   EndpointsPtr endpoints_;  ///< The cluster's endpoints; null: none are known.
-  /// For each address, the first priority that has it. The keys are views into `endpoints_`.
-  absl::flat_hash_map<absl::string_view, PriorityNumber> priorities_;
+  /// For each address of `endpoints_` without an entry, the first priority that has it.
+  absl::flat_hash_map<Address, PriorityNumber> absent_;
+  std::uint32_t recorded_ = 0;  ///< How often the priorities were recorded.
   EndpointCounts counts_{};
   std::map<PriorityNumber, EndpointCounts> counts_of_;  ///< By priority.
   std::map<PriorityNumber, EndpointCounts> observed_;   ///< `counts_of_`, as reported last.

@@ -127,6 +127,35 @@ TEST_CASE("endpoint_set: members refer to the newest list, and say what changed 
   CHECK(set.ready()[0].endpoint->locality->weight == 9);
 }
 
+TEST_CASE("endpoint_set: members and their weights are counted as the list has them",
+          "[lb][endpoint_set]") {
+  for (const Connects connects : {Connects::kAtOnce, Connects::kWhenAsked}) {
+    EndpointSet set(connects);
+    LbEffects effects;
+    Locality locality = *locality_of({"a", "b"});
+    const auto update = [&] {
+      set.update(slice({std::make_shared<const Locality>(locality)}), effects);
+    };
+    update();
+    CHECK(set.all() == HostTally{2, 2});
+    CHECK(set.fit() == HostTally{2, 2});
+
+    locality.endpoints[1].weight = 5;
+    update();
+    CHECK(set.all() == HostTally{2, 6});
+    CHECK(set.fit() == HostTally{2, 6});
+
+    locality.weight = 9;
+    update();
+    CHECK(set.all() == HostTally{2, 6});
+
+    locality.endpoints.erase(locality.endpoints.begin());
+    update();
+    CHECK(set.all() == HostTally{1, 5});
+    CHECK(set.fit() == HostTally{1, 5});
+  }
+}
+
 TEST_CASE("endpoint_set: says of each READY endpoint who it is and who counts its calls",
           "[lb][endpoint_set][A61]") {
   EndpointSet set(Connects::kAtOnce);
