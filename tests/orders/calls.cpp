@@ -2,6 +2,7 @@
 #include "tests/orders/calls.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 #include <variant>
 
@@ -50,12 +51,14 @@ void Calls::choose(std::size_t call) {
 }
 
 void Calls::pick_again(std::size_t call) {
+  if (plant_ == Plant::kPickAgainThrows) throw std::out_of_range("planted");
   pick(calls_[call], *newest_);
 }
 
 void Calls::pick(Call& call, const lb::Snapshot& snapshot) {
   call.seen = snapshot.sequence;
-  const PickResult result = ask(snapshot, call.ref->name());
+  const bool is_lost = plant_ == Plant::kCallIsDropped;
+  const PickResult result = ask(snapshot, is_lost ? ClusterName("unknown") : call.ref->name());
   if (std::holds_alternative<Complete>(result.outcome)) {
     call.phase = CallPhase::kRunning;
   } else if (const auto* drop = std::get_if<Drop>(&result.outcome)) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <utility>
 
@@ -54,6 +55,16 @@ class Search {
 
   void visit(std::size_t place) {
     const std::vector<std::uint8_t> path = path_to(place);
+    try {
+      check(place, path);
+    } catch (const std::exception& thrown) {
+      report_.broken = absl::StrCat("thrown: ", thrown.what());
+    }
+    if (!report_.broken.empty()) tell(path);
+  }
+
+  // Throws when a core throws: in the last step, when a rule asks it, or when its letters are read.
+  void check(std::size_t place, const std::vector<std::uint8_t>& path) {
     const auto world = world_of(path);
     if (!seen_.insert(world->key()).second) return;
     ++report_.states;
@@ -68,8 +79,7 @@ class Search {
       ++report_.rests;
       if (report_.broken.empty()) report_.broken = world->broken_at_rest();
     }
-    if (!report_.broken.empty()) return tell(path);
-    follow(place, *world, steps);
+    if (report_.broken.empty()) follow(place, *world, steps);
   }
 
   void follow(std::size_t place, const World& world, const std::vector<Step>& steps) {
@@ -86,12 +96,13 @@ class Search {
     }
   }
 
+  // Leaves the last step out, because it may throw.
   void tell(const std::vector<std::uint8_t>& path) {
     World world(story_);
     for (const std::uint8_t step : path) {
       const Step taken = world.steps()[step];
       report_.trace.push_back(world.describe(taken));
-      world.take(taken);
+      if (report_.trace.size() < path.size()) world.take(taken);
     }
     report_.depth = path.size();
   }

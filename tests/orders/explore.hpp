@@ -29,13 +29,13 @@ struct Report {
   std::size_t rests = 0;        ///< States in which nothing more can happen.
   /// No state was left out: every order ends in a state at rest that was checked.
   bool is_complete = false;
-  std::string broken;              ///< The rule that is broken; empty: none.
+  std::string broken;              ///< The rule that is broken, or what was thrown; empty: none.
   std::vector<std::string> trace;  ///< The steps that lead to it; no trace is shorter.
 };
 
 Report explore(const Story& story, const Limits& limits);
 
-/// The report as lines, without time.
+/// The report as lines, without time. The first line ends with ", complete" if the search was.
 std::string to_text(const Report& report);
 
 }  // namespace signalbox::orders

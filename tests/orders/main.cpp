@@ -5,7 +5,8 @@
 //   signalbox_orders [STORY] [--depth N] [--states N] [--configurations a:a1,b:b1] [--calls N]
 //                    [--mailboxes KIND] [--plant RULE]
 //
-// Exit status: 0 no rule is broken, 1 a rule is broken, 2 wrong arguments.
+// Exit status: 0 no rule is broken, 1 a rule is broken, 2 wrong arguments. Only the first line
+// tells whether the search was complete: see to_text().
 
 #include <chrono>
 #include <iomanip>

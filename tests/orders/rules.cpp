@@ -44,7 +44,6 @@ std::string World::broken_call(const Call& call) const {
 }
 
 std::string World::broken() const {
-  if (!fault_.empty()) return fault_;
   for (const auto& ref : refs_) {
     const std::int64_t holders = calls_.holders_of(ref.get());
     if (story_.plant == Plant::kUseEndsWithThePick || ref->uses() == holders) continue;

@@ -75,6 +75,8 @@ const Table<Plant>& plants() {
       {"use-is-never-released", Plant::kUseIsNeverReleased},
       {"answer-is-taken-for-newer", Plant::kAnswerIsTakenForNewer},
       {"ready-is-lost", Plant::kReadyIsLost},
+      {"call-is-dropped", Plant::kCallIsDropped},
+      {"pick-again-throws", Plant::kPickAgainThrows},
   };
   return kAll;
 }

@@ -45,6 +45,8 @@ enum class Plant : std::uint8_t {
   kUseIsNeverReleased,     ///< A call that ends keeps its cluster.
   kAnswerIsTakenForNewer,  ///< The root's publication counts as one of the newest generation.
   kReadyIsLost,            ///< The channel does not get the root's reports of READY.
+  kCallIsDropped,          ///< A call picks for a cluster that no picker knows.
+  kPickAgainThrows,        ///< A waiting call throws when it picks again.
 };
 
 struct Story {

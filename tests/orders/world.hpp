@@ -63,7 +63,8 @@ class World {
   /// What can happen next, always in the same order. Empty: the world is at rest.
   std::vector<Step> steps() const;
 
-  /// Precondition: `step` is one of steps().
+  /// Precondition: `step` is one of steps(). Throws what a core throws. Then the world has taken
+  /// half a step, and nothing may be asked of it.
   void take(const Step& step);
 
   /// The text of the step in plain words. Precondition: `step` is one of steps().
@@ -119,7 +120,6 @@ class World {
   bool is_scan_news_ = false;
   std::set<ClusterName> referred_;  ///< The last ReferToClusters.
   std::map<ActorId, std::string> histories_;
-  std::string fault_;  ///< The rule that a step broke.
 };
 
 }  // namespace signalbox::orders
