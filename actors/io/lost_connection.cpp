@@ -4,7 +4,6 @@
 #include <chrono>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -23,7 +22,7 @@ namespace {
 
 /// The longest wait of a call of the program until a connection has left READY, or a transport has
 /// refused a call.
-constexpr std::chrono::milliseconds kMoment(200);
+constexpr std::chrono::seconds kMoment(1);
 
 /// The longest time until find_reach() answers. It blocks no thread, so that it may be longer.
 constexpr std::chrono::seconds kLongest(2);
@@ -90,12 +89,17 @@ std::optional<bool> takes_calls(const GrpcConnection& connection) {
 /// For a connection that gRPC has made. gRPC reports a GOAWAY to calls a moment before it changes
 /// the channel's state.
 bool leaves_ready(const GrpcConnection& connection) {
-  const auto limit = std::chrono::steady_clock::now() + kMoment;
-  while (connection.is_ready()) {
-    if (std::chrono::steady_clock::now() > limit) return false;
-    std::this_thread::yield();
-  }
-  return true;
+  grpc::CompletionQueue queue;
+  grpc_channel_watch_connectivity_state(connection.c_channel(),
+                                        GRPC_CHANNEL_READY,
+                                        grpc_deadline(std::chrono::steady_clock::now() + kMoment),
+                                        queue.cq(),
+                                        nullptr);
+  const grpc_event left =
+      grpc_completion_queue_next(queue.cq(), gpr_inf_future(GPR_CLOCK_MONOTONIC), nullptr);
+  grpc_completion_queue_shutdown(queue.cq());
+  grpc_completion_queue_next(queue.cq(), gpr_inf_future(GPR_CLOCK_MONOTONIC), nullptr);
+  return left.success != 0;
 }
 
 bool wait_for_loss(const GrpcConnection& connection) {
