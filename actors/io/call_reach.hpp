@@ -41,7 +41,7 @@ struct CallFacts {
 };
 
 /// Judges how far the call came. `leaves_ready` returns whether the call's connection leaves READY,
-/// as a connection does after a real GOAWAY. `leaves_ready` may wait for up to 200 ms, so it is
+/// as a connection does after a real GOAWAY. `leaves_ready` may wait for up to a second, so it is
 /// called only for an error with the text of a GOAWAY or of a closed transport.
 Reach judge_reach(const CallFacts& facts, absl::FunctionRef<bool()> leaves_ready);
 

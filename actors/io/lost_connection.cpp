@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/io/lost_connection.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -21,8 +22,8 @@ namespace signalbox::actors {
 namespace {
 
 /// The longest wait of a call of the program until a connection has left READY, or a transport has
-/// refused a call.
-constexpr std::chrono::seconds kMoment(1);
+/// refused a call. The call's deadline may end the wait before.
+constexpr std::chrono::milliseconds kMoment(1000);
 
 /// The longest time until find_reach() answers. It blocks no thread, so that it may be longer.
 constexpr std::chrono::seconds kLongest(2);
@@ -77,36 +78,49 @@ bool conclude(const GrpcConnection& connection, bool is_lost) {
 
 // --- waiting ----------------------------------------------------------------------
 
-/// For a connection from a socket. nullopt: the transport has not answered within kMoment.
-std::optional<bool> takes_calls(const GrpcConnection& connection) {
+std::chrono::milliseconds longest_wait(const grpc::ClientContext& context) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+      context.deadline() - std::chrono::system_clock::now());
+  return std::clamp(left, std::chrono::milliseconds(0), kMoment);
+}
+
+/// For a connection from a socket. nullopt: the transport has not answered in time.
+std::optional<bool> refuses_calls(const GrpcConnection& connection,
+                                  std::chrono::milliseconds limit) {
   grpc::CompletionQueue queue;
   const grpc::ClientContext context;
   grpc_call* const call = GrpcAccess::make_call(
       connection.c_channel(), kAsking, context, queue.cq(), connection.authority());
-  return send_headers(call, queue, kMoment).were_taken;
+  const std::optional<bool> takes = send_headers(call, queue, limit).were_taken;
+  if (!takes.has_value()) return std::nullopt;
+  return !*takes;
 }
 
 /// For a connection that gRPC has made. gRPC reports a GOAWAY to calls a moment before it changes
-/// the channel's state.
-bool leaves_ready(const GrpcConnection& connection) {
+/// the channel's state. nullopt: the call's deadline has cut the wait short.
+std::optional<bool> leaves_ready(const GrpcConnection& connection,
+                                 std::chrono::milliseconds limit) {
   grpc::CompletionQueue queue;
   grpc_channel_watch_connectivity_state(connection.c_channel(),
                                         GRPC_CHANNEL_READY,
-                                        grpc_deadline(std::chrono::steady_clock::now() + kMoment),
+                                        grpc_deadline(std::chrono::steady_clock::now() + limit),
                                         queue.cq(),
                                         nullptr);
   const grpc_event left =
       grpc_completion_queue_next(queue.cq(), gpr_inf_future(GPR_CLOCK_MONOTONIC), nullptr);
   grpc_completion_queue_shutdown(queue.cq());
   grpc_completion_queue_next(queue.cq(), gpr_inf_future(GPR_CLOCK_MONOTONIC), nullptr);
-  return left.success != 0;
+  // If the process stood still, the time can be over before gRPC changes the state.
+  if (left.success != 0 || !connection.is_ready()) return true;
+  if (limit < kMoment) return std::nullopt;
+  return false;
 }
 
-bool wait_for_loss(const GrpcConnection& connection) {
+bool wait_for_loss(const GrpcConnection& connection, std::chrono::milliseconds limit) {
   if (const auto is_lost = known_loss(connection)) return *is_lost;
-  if (!connection.is_socket()) return conclude(connection, leaves_ready(connection));
-  const std::optional<bool> takes = takes_calls(connection);
-  return takes.has_value() && conclude(connection, !*takes);
+  const std::optional<bool> is_lost =
+      connection.is_socket() ? refuses_calls(connection, limit) : leaves_ready(connection, limit);
+  return is_lost.has_value() && conclude(connection, *is_lost);
 }
 
 // --- without waiting --------------------------------------------------------------
@@ -169,7 +183,9 @@ bool has_no_transport(grpc_call* call) {
 }
 
 Reach reach_of(grpc::ClientContext& context, const GrpcConnection& connection, bool was_taken) {
-  return learn(context, connection, was_taken).judge([&] { return wait_for_loss(connection); });
+  return learn(context, connection, was_taken).judge([&] {
+    return wait_for_loss(connection, longest_wait(context));
+  });
 }
 
 void find_reach(grpc::ClientContext& context,

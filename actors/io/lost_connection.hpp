@@ -3,7 +3,7 @@
 // lost_connection — learns from a failed call how far the call came, and whether its connection is
 // lost.
 //
-//   call of the program        ─▶ reach_of():   may wait for 200 ms ─┐
+//   call of the program        ─▶ reach_of():   may wait for a second┐
 //   health check, load reports ─▶ find_reach(): never waits ─────────┴▶ [one rule] ─▶ Reach
 //                                      GrpcConnection::record_loss(), lose() ◀─┘
 //
