@@ -80,8 +80,17 @@ void EndpointSet::update(const EndpointsPtr& slice, LbEffects& effects) {
   if (order_ != left) changes_.list = true;
   // Endpoints that are not in the new list release their addresses last. So an address that another
   // endpoint has acquired by now is not released in between, and keeps its connection.
+  bool is_any_gone = false;
   for (Entry* entry : left) {
-    if (entry->named_in != list_) let_go(*entry, effects);
+    if (entry->named_in == list_) continue;
+    let_go(*entry, effects);
+    is_any_gone = true;
+  }
+  // The endpoint that is gone may have been the last to hold an address that was found unfit.
+  if (is_any_gone) {
+    for (Entry* entry : order_) {
+      if (!entry->fit) tally(*entry);
+    }
   }
   shrink_if_sparse(entries_);
   shrink_if_sparse(held_);

@@ -83,7 +83,6 @@
 #include "absl/container/node_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 
 #include "messages/subchannel_events.hpp"
 

@@ -257,7 +257,7 @@ bool within_endpoint_limit(std::size_t endpoints, const Field& top) {
   return false;
 }
 
-// The last valid endpoints of the cluster; null if there are none.
+// The endpoints that the cluster had in the last response; null if it had none.
 const Endpoints* last_endpoints(const KnownResources* known, absl::string_view name) {
   const ReceivedResource* last =
       known == nullptr ? nullptr : known->find_named(ResourceType::kEndpoints, name);

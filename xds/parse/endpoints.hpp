@@ -30,8 +30,8 @@
 namespace signalbox::xds {
 
 /// Parses and checks a resource. The result's name is empty if the bytes have no readable name.
-/// `known`: has the last endpoints of the cluster; their addresses are used again. Null: there are
-/// none.
+/// `known`: the resources of the last response, of which the cluster's addresses are used again;
+/// null: none.
 ReceivedResource parse_endpoints(absl::string_view bytes,
                                  const ParseOptions& options = {},
                                  const KnownResources* known = nullptr);

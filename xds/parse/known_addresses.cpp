@@ -33,8 +33,8 @@ Address KnownAddresses::address(std::string text) {
   return *list_[*place];
 }
 
-// An address that was added, removed or replaced shifts the following ones by at most one. So they
-// are found without the hash table.
+// A single address that was added, removed or replaced shifts the following ones by at most one. So
+// they are found without the hash table.
 std::optional<std::size_t> KnownAddresses::place_of(absl::string_view text) {
   for (std::size_t place = next_; place < std::min(next_ + 2, list_.size()); ++place) {
     if (list_[place]->str() == text) return place;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KnownAddresses — the addresses that a cluster had before, so that copies of them are used again.
+// KnownAddresses — the addresses that a cluster had in the last response. Copies of them are used
+// again.
 //
-//   xds/parse/endpoints ─▶ the cluster's last endpoints ─▶ [KnownAddresses]
+//   xds/parse/endpoints ─▶ the cluster's endpoints of the last response ─▶ [KnownAddresses]
 //   xds/parse/lb_endpoint ─▶ text ─▶ address() ─▶ a copy of the known Address, or a new one
 //
 // In most updates nearly all endpoints stay. A copy of a known address takes no new memory, and the

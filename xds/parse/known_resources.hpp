@@ -4,7 +4,7 @@
 // resources are not parsed again.
 //
 //   ResponseParser ─▶ find(bytes) ─▶ the resource as it was parsed, by the same pointer
-//                  ─▶ find_named(name) ─▶ the cluster's last endpoints, for their addresses
+//                  ─▶ find_named(name) ─▶ the endpoints that the cluster had, for their addresses
 //                  ─▶ keep(response)
 //
 // A response often has all requested resources of its type, though only one of a thousand has
@@ -37,6 +37,10 @@ namespace signalbox::xds {
 
 class KnownResources {
  public:
+  KnownResources() = default;
+  KnownResources(const KnownResources&) = delete;  // The keys are views into the values.
+  KnownResources& operator=(const KnownResources&) = delete;
+
   /// Drops all resources if `options` differ from the options of the previous call.
   void parse_with(const ParseOptions& options);
 

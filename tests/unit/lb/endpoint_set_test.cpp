@@ -156,6 +156,23 @@ TEST_CASE("endpoint_set: members and their weights are counted as the list has t
   }
 }
 
+TEST_CASE("endpoint_set: an unfit address counts no more when no endpoint holds it",
+          "[lb][endpoint_set]") {
+  EndpointSet set(Connects::kWhenAsked);
+  LbEffects effects;
+  set.update(slice_of({"x", "y"}), effects);
+  set.connect(Address("x"), effects);
+  SubchannelStateChanged unhealthy = ready("x");
+  unhealthy.healthy = false;
+  set.observe(unhealthy, effects);
+  REQUIRE(set.fit() == HostTally{1, 1});
+
+  set.update(slice_of({"x,z", "y"}), effects);
+
+  CHECK(count_of<ReleaseSubchannel>(effects) == 1);
+  CHECK(set.fit() == HostTally{2, 2});
+}
+
 TEST_CASE("endpoint_set: says of each READY endpoint who it is and who counts its calls",
           "[lb][endpoint_set][A61]") {
   EndpointSet set(Connects::kAtOnce);

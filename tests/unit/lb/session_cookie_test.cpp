@@ -368,7 +368,8 @@ TEST_CASE("session_cookie: an address is an IP address and a port", "[lb][sessio
   }
 }
 
-TEST_CASE("session_cookie: IP addresses are those that the system knows", "[lb][session]") {
+TEST_CASE("session_cookie: IP addresses are those that the system knows",
+          "[lb][session][property]") {
   const auto is_known = [](const std::string& ip) {
     in6_addr v6{};
     return inet_pton(AF_INET6, ip.c_str(), &v6) == 1;
