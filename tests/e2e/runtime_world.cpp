@@ -2,6 +2,7 @@
 #include "tests/e2e/runtime_world.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <sstream>
 #include <utility>
 
@@ -255,10 +256,20 @@ BlackHole::~BlackHole() {
 
 namespace {
 
+// An address of the loopback network that no other test process uses. When a backend ends, a server
+// of another test may get its port, but not on this address.
+std::string own_loopback() {
+  const auto id = static_cast<std::uint32_t>(getpid());
+  return absl::StrCat("127.", 64 + (id >> 16U) % 64, ".", (id >> 8U) % 256, ".", id % 256, ":0");
+}
+
 std::vector<std::string> backend_arguments(const std::string& cluster,
                                            const std::vector<std::string>& more) {
   std::vector<std::string> arguments{
       SIGNALBOX_PROGRAM, "backend", "--name", cluster, "--cluster", cluster};
+  if (std::ranges::find(more, "--listen") == more.end()) {
+    arguments.insert(arguments.end(), {"--listen", own_loopback()});
+  }
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }
