@@ -44,6 +44,8 @@ def said_by(words: list[str], environment: dict[str, str]) -> str:
         return "  killed             60.0 s     60001         0     14431.1 ms     56.5 s"
     if "calls" in words:
         return "851569 states, depth 33, 5 transitions, 1 at rest, complete"
+    if any(word.endswith(("/e2e_runtime", "/interop")) for word in words):
+        return "All tests passed (9 assertions in 1 test case)"
     asked = " ".join([*words, *environment.values()])
     lines = [line.format(int(number)) for option, line in SAID for number in re.findall(rf"{option}[ =](\d+)", asked)]
     if "tests/nightly/churn.py" in words or "tests/nightly/soak.py" in words:

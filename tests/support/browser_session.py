@@ -21,6 +21,10 @@ from framed_page import CHROMIUM, PATIENCE
 ABOVE_THREE_AND_FOUR = 10
 
 
+class HasNavigated(AssertionError):
+    """The page went to another address while a script ran in it."""
+
+
 class Session:
     """A running browser, which ends at close() or at the end of a `with` block. `errors` has the
     errors that the browser reported, such as violations of the CSP."""
@@ -130,7 +134,8 @@ class Session:
                 self.errors.append(said["params"]["entry"]["text"])
             if said.get("id") == self._number:
                 if "error" in said:
-                    raise AssertionError(f"{method}: {said['error']}")
+                    has_navigated = "navigated" in said["error"]["message"]
+                    raise (HasNavigated if has_navigated else AssertionError)(f"{method}: {said['error']}")
                 return said["result"]
 
     def _attach(self) -> str:
@@ -145,10 +150,16 @@ class Session:
     # A page from the browser's cache causes no load event, so the state of the page is polled.
     def _wait_until_loaded(self, address: str) -> None:
         deadline = time.monotonic() + PATIENCE
-        while self.evaluate("[location.href, document.readyState]") != [address, "complete"]:
+        while not self._is_loaded(address):
             if time.monotonic() > deadline:
                 raise AssertionError(f"{address} is not loaded: the browser is at {self.address()}")
             time.sleep(0.02)
+
+    def _is_loaded(self, address: str) -> bool:
+        try:
+            return self.evaluate("[location.href, document.readyState]") == [address, "complete"]
+        except HasNavigated:
+            return False
 
     def _read(self, deadline: float) -> dict:
         while b"\0" not in self._unread:
