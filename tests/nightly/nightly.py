@@ -146,13 +146,17 @@ def state_in(path: Path) -> Optional[State]:
     return state_from(data) if "hours" in data else None
 
 
+def hours_of(options: argparse.Namespace, last: Optional[State]) -> float:
+    return options.hours or (last.hours if options.resume and last is not None else float(FULL_HOURS))
+
+
 def begin(options: argparse.Namespace, last: Optional[State]) -> State:
     """A new night, or with --resume the last one."""
     if last is None or not options.resume:
         if last is not None:
             say(f"a new night: the last one's results, of {len(last.results)} parts, are forgotten (--resume keeps them)")
-        return State(options.hours or float(FULL_HOURS), options.seed or random.SystemRandom().randrange(1, 2**31))
-    night = State(options.hours or last.hours, options.seed or last.seed, last.results)
+        return State(hours_of(options, last), options.seed or random.SystemRandom().randrange(1, 2**31))
+    night = State(hours_of(options, last), options.seed or last.seed, last.results)
     if night.hours != last.hours:
         say(f"{night.hours:g} hours in place of the last night's {last.hours:g}: parts with another count run again")
     if night.seed != last.seed:
@@ -223,11 +227,12 @@ def main(arguments: list[str], parts: tuple[Part, ...] = PARTS, root: Path = ROO
     wanted = [part for part in parts if not options.parts or part.name in options.parts]
     if options.only_arguments:
         return 0
-    if options.list:
-        show_commands(wanted, options.hours or FULL_HOURS)
-        return 0
     path = root / "build" / "nightly" / "state.json"
-    state = begin(options, state_in(path))
+    last = state_in(path)
+    if options.list:
+        show_commands(wanted, hours_of(options, last))
+        return 0
+    state = begin(options, last)
     keep(path, state)
     night = Night(commit_of(root), state.seed, state.hours, now(), "", wanted, {})
     runner = Runner(root, state.seed, state.hours)

@@ -287,6 +287,14 @@ class NightTest(unittest.TestCase):
         self.assertEqual((third["seed"], self.runs("runs_a")), (8, 2))
         self.assertIn("seed 8 in place of the last night's 7", self.told)
 
+    def test_the_list_with_resume_has_the_counts_of_the_last_night(self) -> None:
+        self.night([part("a", PLAIN, gate=80)], "--hours", "1")
+        counted = [replace(part("a", gate=80), commands=lambda amount: [Command(("count", str(amount)))])]
+        for arguments, amount in [(("--list",), 80), (("--list", "--resume"), 10), (("--list", "--resume", "--hours", "2"), 20)]:
+            with contextlib.redirect_stdout(io.StringIO()) as listed:
+                nightly.main(list(arguments), tuple(counted), self.root)
+            self.assertIn(f"count {amount}\n", listed.getvalue(), arguments)
+
     def test_a_state_file_of_another_form_is_no_night(self) -> None:
         (self.root / "build" / "nightly").mkdir(parents=True)
         (self.root / "build" / "nightly" / "state.json").write_text('{"a": {"part": "a"}}', encoding="utf-8")
