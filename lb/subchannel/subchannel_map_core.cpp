@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "lb/shrink.hpp"
+#include "messages/each_address.hpp"
 #include "messages/invariant.hpp"
 
 namespace signalbox::lb {
@@ -588,19 +589,10 @@ void SubchannelMapCore::count(const Entry& entry, std::int64_t amount) {
 void SubchannelMapCore::each_address(
     absl::FunctionRef<void(const Address&, PriorityNumber)> see) const {
   if (endpoints_ == nullptr) return;
-  constexpr std::size_t kLast = kNoPriority - 1;
-  for (std::size_t place = 0; place < endpoints_->priorities.size(); ++place) {
-    const Priority& priority = endpoints_->priorities[place];
-    const auto number = static_cast<PriorityNumber>(std::min(place, kLast));
-    for (const auto* part : {&priority.localities, &priority.degraded, &priority.unhealthy}) {
-      for (const LocalityPtr& locality : *part) {
-        for (const Endpoint& endpoint : locality->endpoints) {
-          for (const Address& address : endpoint.addresses)
-            see(address, number);
-        }
-      }
-    }
-  }
+  static constexpr std::size_t kLast = kNoPriority - 1;
+  signalbox::each_address(*endpoints_, [see](const Address& address, std::size_t priority) {
+    see(address, static_cast<PriorityNumber>(std::min(priority, kLast)));
+  });
 }
 
 // Records in which priority each address is (I11 of subchannel_map_core.hpp).

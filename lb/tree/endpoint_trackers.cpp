@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/tree/endpoint_trackers.hpp"
 
+#include <cstddef>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "lb/trace.hpp"
+#include "messages/each_address.hpp"
 
 namespace signalbox::lb {
 namespace {
@@ -60,7 +62,7 @@ EndpointTrackers::EndpointTrackers(const ClusterName& cluster,
                   ? before->others_
                   : make_tracked<EndpointTracker>(retirement, counters.other_endpoints(cluster))) {
   if (endpoints == nullptr) return;
-  const auto add = [&](const Address& address) {
+  const auto add = [&](const Address& address, std::size_t /*priority*/) {
     if (by_address_.contains(address)) return;
     if (before != nullptr) {
       const auto known = before->by_address_.find(address);
@@ -72,17 +74,7 @@ EndpointTrackers::EndpointTrackers(const ClusterName& cluster,
     if (auto calls = counters.endpoint(cluster, address))
       by_address_.emplace(address, make_tracked<EndpointTracker>(retirement, std::move(calls)));
   };
-  for (const Priority& priority : endpoints->priorities) {
-    for (const auto* const localities :
-         {&priority.localities, &priority.degraded, &priority.unhealthy}) {
-      for (const LocalityPtr& locality : *localities) {
-        for (const Endpoint& endpoint : locality->endpoints) {
-          for (const Address& address : endpoint.addresses)
-            add(address);
-        }
-      }
-    }
-  }
+  each_address(*endpoints, add);
 }
 
 PickerPtr make_endpoint_counting_picker(PickerPtr child, EndpointTrackersPtr trackers) {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "messages/each_address.hpp"
+
 namespace signalbox::xds {
 namespace {
 
@@ -14,16 +16,9 @@ constexpr std::size_t kFewMisses = 8;
 
 KnownAddresses::KnownAddresses(const Endpoints* last) {
   if (last == nullptr) return;
-  for (const Priority& priority : last->priorities) {
-    for (const auto* part : {&priority.localities, &priority.degraded, &priority.unhealthy}) {
-      for (const LocalityPtr& locality : *part) {
-        for (const Endpoint& endpoint : locality->endpoints) {
-          for (const Address& address : endpoint.addresses)
-            list_.push_back(&address);
-        }
-      }
-    }
-  }
+  each_address(*last, [this](const Address& address, std::size_t /*priority*/) {
+    list_.push_back(&address);
+  });
 }
 
 Address KnownAddresses::address(std::string text) {
