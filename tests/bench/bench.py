@@ -55,7 +55,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--html", type=Path, metavar="FILE", help="with scale or fleet: write the result to this file as a page")
     parser.add_argument("--clients", type=int, metavar="N", help=f"with fleet: so many; by default {fleet.CLIENTS:,}")
     parser.add_argument("--capacity", type=float, metavar="N",
-                        help="with fleet: messages a second of the control plane; by default a fifth of the clients")
+                        help="with fleet: messages a second of the control plane; by default a fifth of the clients, at least 1")
     parser.add_argument("--pairs", type=int, metavar="N", help="so many pairs")
     parser.add_argument("--seconds", type=float, metavar="S", help="how long each side of a pair measures")
     parser.add_argument("--gate", action="store_true", help="exit status 1 if a row is NOT MET; noise is no failure")
