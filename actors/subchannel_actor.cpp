@@ -45,10 +45,11 @@ struct SubchannelState {
   template <typename Event>
   void feed(Event event) {
     const auto measured = workload.begin(self);
-    for (auto& effect : core->step(SubchannelEvent{std::move(event)}, protocol::now_of(self))) {
-      std::visit([this](auto& order) { run(order); }, effect);
-    }
+    auto effects = core->step(SubchannelEvent{std::move(event)}, protocol::now_of(self));
+    // A new connection is counted before a call can use it.
     count_connections(core->connections());
+    for (auto& effect : effects)
+      std::visit([this](auto& order) { run(order); }, effect);
   }
 
   void run(OpenConnection& order) {

@@ -108,11 +108,13 @@ class CountingConnector final : public Connector {
   ConnectionPtr with_lanes(const ConnectionPtr& first,
                            std::shared_ptr<const lb::StreamLanes> offered) override {
     lanes = std::move(offered);
+    if (on_lanes) on_lanes();
     return first;
   }
 
   std::vector<Events> asked;
   std::shared_ptr<const lb::StreamLanes> lanes;
+  std::function<void()> on_lanes;  ///< Runs when there are lanes, before any picker has them.
   int held = 0;
 
  private:
@@ -1567,6 +1569,26 @@ TEST_CASE("subchannel: in back-off it holds nothing of the connector's",
   shells.pass(seconds(2));
   CHECK(connector->asked.size() == 2);
   CHECK(connector->held == 1);
+}
+
+TEST_CASE("subchannel: a connection is counted before a call can use it",
+          "[actors][subchannel][metrics]") {
+  Shells shells;
+  const auto connector = give_counting_connector(shells);
+  std::string counted;
+  connector->on_lanes = [&] { counted = shells.metrics(); };
+  const auto map = shells.keep(spawn_subchannel_map(shells.system(), shells.environment));
+  SubchannelSettings settings;
+  settings.max_connections = 2;
+  protocol::post(map, MapGenerationStarted{settings, 1});
+  shells.hold_one_of(map);
+  shells.run();
+  REQUIRE(connector->asked.size() == 1);
+
+  connector->asked[0].connected(std::make_shared<const Connection>(Address("127.0.0.1:80"), 1));
+  shells.run();
+  INFO(counted);
+  CHECK(absl::StrContains(counted, "signalbox_connections_open{cluster=\"\"} 1"));
 }
 
 TEST_CASE("subchannel: a call that waits gets the stream of a call that took none",
