@@ -112,7 +112,7 @@ void add_priorities(ClusterStatus& cluster,
   if (endpoints != nullptr) {
     for (const Priority& priority : endpoints->priorities) {
       PriorityStatus& shown = cluster.priorities.emplace_back();
-      for (const auto* list : {&priority.localities, &priority.degraded, &priority.unhealthy}) {
+      for (const auto* list : priority.lists()) {
         for (const LocalityPtr& locality : *list)
           add(shown.localities, *locality, known, now);
       }

@@ -19,7 +19,7 @@ template <typename See>
 void each_address(const Endpoints& endpoints, const See& see) {
   std::size_t number = 0;
   for (const Priority& priority : endpoints.priorities) {
-    for (const auto* part : {&priority.localities, &priority.degraded, &priority.unhealthy}) {
+    for (const auto* part : priority.lists()) {
       for (const LocalityPtr& locality : *part) {
         for (const Endpoint& endpoint : locality->endpoints) {
           for (const Address& address : endpoint.addresses)

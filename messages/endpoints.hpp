@@ -13,6 +13,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -88,6 +89,11 @@ struct Priority {
   /// also has the DRAINING endpoints, which do not count, and `localities` has them no more.
   std::vector<LocalityPtr> degraded = {};
   std::vector<LocalityPtr> unhealthy = {};
+
+  /// All three lists, in the order of their declaration.
+  auto lists() const { return std::array{&localities, &degraded, &unhealthy}; }
+
+  auto lists() { return std::array{&localities, &degraded, &unhealthy}; }
 };
 
 /// EDS drop_overloads, in parts of a million. Read by cluster_impl.

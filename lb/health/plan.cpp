@@ -86,7 +86,7 @@ std::vector<Row> lay_out(const PlanInput& input, Plan& plan) {
     for (const Priority& priority : leaf.endpoints->priorities) {
       Row row{&leaf, plan.leaves.size() - 1, planned.priorities.size(), {}, nullptr};
       PlannedPriority& at = planned.priorities.emplace_back();
-      for (const auto* localities : {&priority.localities, &priority.degraded, &priority.unhealthy})
+      for (const auto* localities : priority.lists())
         add_hosts(*localities, at, row);
       rows.push_back(std::move(row));
     }

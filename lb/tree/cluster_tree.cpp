@@ -15,7 +15,7 @@ bool intersect(const std::vector<LocalityName>& left, const std::vector<Locality
 
 std::vector<LocalityName> localities_of(const Priority& priority) {
   std::vector<LocalityName> names;
-  for (const auto* part : {&priority.localities, &priority.degraded, &priority.unhealthy}) {
+  for (const auto* part : priority.lists()) {
     for (const LocalityPtr& locality : *part)
       names.push_back(locality->name);
   }

@@ -49,7 +49,7 @@ class PanicLocalities {
 
   Localities of(const Priority& priority) {
     std::map<LocalityName, Localities> parts;
-    for (const auto* part : {&priority.localities, &priority.degraded, &priority.unhealthy}) {
+    for (const auto* part : priority.lists()) {
       for (const LocalityPtr& locality : *part)
         parts[locality->name].push_back(locality);
     }

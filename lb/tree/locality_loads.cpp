@@ -70,8 +70,7 @@ LocalityLoads::LocalityLoads(ClusterCountsPtr counts,
                                     retirement, counts_->locality(LocalityName{}), metrics_);
   if (endpoints != nullptr) {
     for (const Priority& priority : endpoints->priorities) {
-      for (const auto* const localities :
-           {&priority.localities, &priority.degraded, &priority.unhealthy}) {
+      for (const auto* const localities : priority.lists()) {
         for (const LocalityPtr& locality : *localities)
           add(locality, retirement, before);
       }

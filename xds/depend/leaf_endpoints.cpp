@@ -16,7 +16,7 @@ using KnownLocalities = std::multimap<LocalityName, LocalityPtr>;
 template <typename Endpoints, typename Visit>
 void for_each_locality(Endpoints& endpoints, const Visit& visit) {
   for (auto& priority : endpoints.priorities) {
-    for (auto* list : {&priority.localities, &priority.degraded, &priority.unhealthy})
+    for (auto* list : priority.lists())
       std::for_each(list->begin(), list->end(), visit);
   }
 }

@@ -500,7 +500,7 @@ PlanInput any_input() {
     const auto count = *rc::gen::inRange(0, 4);
     for (int p = 0; p < count; ++p) {
       Priority priority;
-      for (auto* list : {&priority.localities, &priority.degraded, &priority.unhealthy}) {
+      for (auto* list : priority.lists()) {
         const bool is_fit = list == &priority.localities;
         const auto health = is_fit                       ? HealthStatus::kUnknown
                             : list == &priority.degraded ? HealthStatus::kDegraded
@@ -536,7 +536,7 @@ PlanAssumptions any_assumptions(const PlanInput& input) {
     for (std::size_t p = 0; p < leaf.endpoints->priorities.size(); ++p) {
       const Priority& priority = leaf.endpoints->priorities[p];
       std::vector<std::string> addresses;
-      for (const auto* list : {&priority.localities, &priority.degraded, &priority.unhealthy}) {
+      for (const auto* list : priority.lists()) {
         for (const LocalityPtr& locality : *list) {
           for (const Endpoint& endpoint : locality->endpoints)
             addresses.push_back(endpoint.addresses.front().str());
