@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <semaphore>
 #include <string>
 #include <thread>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include <grpc/grpc.h>
@@ -18,6 +17,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "actors/io/tls_files.hpp"
 #include "tools/child_process.hpp"
 #include "tools/commands.hpp"
 #include "tools/proto/orders.grpc.pb.h"
@@ -66,20 +66,19 @@ class OrdersService final : public demo::v1::Orders::Service {
   std::counting_semaphore<> places_;
 };
 
-std::string file_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// A file that cannot be read counts as empty. gRPC refuses to listen without a certificate or a
-// key. It accepts no client's certificate without a CA.
-std::shared_ptr<grpc::ServerCredentials> credentials_of(const BackendOptions& options) {
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> credentials_of(
+    const BackendOptions& options) {
   if (options.certificate.empty()) return grpc::InsecureServerCredentials();
+  actors::TlsFiles files({.ca_certificate_file = options.client_ca,
+                          .certificate_file = options.certificate,
+                          .private_key_file = options.private_key},
+                         /*complain=*/nullptr);
+  const auto texts = files.read();
+  if (!texts.ok()) return texts.status();
   grpc::SslServerCredentialsOptions tls;
-  tls.pem_key_cert_pairs.push_back(
-      {file_text(options.private_key), file_text(options.certificate)});
+  tls.pem_key_cert_pairs.push_back({texts->private_key, texts->certificate_chain});
   if (!options.client_ca.empty()) {
-    tls.pem_root_certs = file_text(options.client_ca);
+    tls.pem_root_certs = texts->roots;
     tls.client_certificate_request = GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY;
   }
   return grpc::SslServerCredentials(tls);
@@ -90,11 +89,16 @@ std::shared_ptr<grpc::ServerCredentials> credentials_of(const BackendOptions& op
 int run_backend(const BackendOptions& options) {
   die_with_parent(options.parent > 0 ? options.parent : ::getppid());
 
+  const auto credentials = credentials_of(options);
+  if (!credentials.ok()) {
+    say("backend", credentials.status().message());
+    return kExitUsage;
+  }
   OrdersService service(options);
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddListeningPort(options.listen, credentials_of(options), &port);
+  builder.AddListeningPort(options.listen, *credentials, &port);
   builder.RegisterService(&service);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || port == 0) {

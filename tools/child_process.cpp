@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include <fcntl.h>
 #include <poll.h>
@@ -87,6 +89,19 @@ int milliseconds_until(Clock::time_point deadline) {
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000'000));
 }
 
+// Pointers into `environ`, as Options::without_settings_of says.
+std::vector<char*> environment_without(const std::string& command) {
+  const std::string settings = absl::StrCat("SIGNALBOX_", absl::AsciiStrToUpper(command), "_");
+  std::vector<char*> kept;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const bool is_setting =
+        absl::StartsWith(*variable, settings) || absl::StartsWith(*variable, "SIGNALBOX_CONFIG=");
+    if (command.empty() || !is_setting) kept.push_back(*variable);
+  }
+  kept.push_back(nullptr);
+  return kept;
+}
+
 }  // namespace
 
 std::string own_program() {
@@ -129,8 +144,13 @@ absl::StatusOr<ChildProcess> ChildProcess::start(const std::vector<std::string>&
   pointers.push_back(nullptr);
 
   ChildProcess child;
-  const int error = ::posix_spawn(
-      &child.pid_, pointers[0], &plan.actions, &plan.attributes, pointers.data(), environ);
+  std::vector<char*> environment = environment_without(options.without_settings_of);
+  const int error = ::posix_spawn(&child.pid_,
+                                  pointers[0],
+                                  &plan.actions,
+                                  &plan.attributes,
+                                  pointers.data(),
+                                  environment.data());
   if (error != 0) return system_error(absl::StrCat("cannot start ", argv[0]), error);
   child.running_ = true;
   // Not pidfd_open(): Debian's <sys/pidfd.h> declares it without C linkage.

@@ -35,6 +35,9 @@ class ChildProcess {
     bool capture_stderr = false;  ///< False: stderr is inherited.
     /// True: the process's stdin gets the text of write(). False: its stdin is /dev/null.
     bool pipe_stdin = false;
+    /// A command of this program. The environment of the process has none of its settings
+    /// (settings.hpp), and no SIGNALBOX_CONFIG.
+    std::string without_settings_of = {};
   };
 
   /// argv[0] is the program's path.

@@ -114,7 +114,7 @@ absl::Status DemoBackends::launch(Backend& backend) {
                                       backend.place.cluster,
                                       "--parent",
                                       std::to_string(::getpid())},
-                                     {});
+                                     {.without_settings_of = "backend"});
   if (!process.ok()) return process.status();
   backend.process = *std::move(process);
   return absl::OkStatus();

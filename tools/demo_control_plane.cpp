@@ -57,7 +57,7 @@ absl::Status DemoControlPlane::start() {
                                       address_,
                                       "--parent",
                                       std::to_string(::getpid())},
-                                     {});
+                                     {.without_settings_of = "serve"});
   if (!process.ok()) return process.status();
   process_ = *std::move(process);
   const auto line = process_->read_line(kPlaneStartTime);

@@ -875,6 +875,8 @@ TEST_CASE("signalbox backend: its help has what examples need, and wrong options
   CHECK(contains(refused({"--at-once", "0"}), "expected a number from 1 to 10000, got '0'"));
   CHECK(contains(refused({"--failing-attempts", "-1"}), "expected a number from 0 to 1000"));
   CHECK(contains(refused({"--certificate", "a.pem"}), "--private-key"));
+  CHECK(contains(refused({"--certificate", "/none/a.pem", "--private-key", "/none/a.key"}),
+                 "certificate_file /none/a.pem: the file cannot be read"));
 }
 
 TEST_CASE("signalbox backend: refuses an address in use", "[e2e][tools]") {

@@ -27,8 +27,10 @@ namespace {
 
 constexpr std::size_t kChildren = 8;  // Seven backends and the control plane.
 
+// Settings of other commands, even wrong ones, do not reach the demo's processes.
 tools::ChildProcess start_demo(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), {SIGNALBOX_PROGRAM, "demo"});
+  arguments.insert(arguments.begin(),
+                   {"/usr/bin/env", "SIGNALBOX_BACKEND_AT_ONCE=none", SIGNALBOX_PROGRAM, "demo"});
   return start_program(arguments);
 }
 

@@ -2,8 +2,11 @@
 #include "tools/child_process.hpp"
 
 #include <chrono>
+#include <cstdlib>
+#include <set>
 #include <string>
 
+#include "absl/strings/match.h"
 #include <catch2/catch.hpp>
 
 namespace signalbox::tools {
@@ -35,6 +38,33 @@ TEST_CASE("child process: stdin is empty where nothing was asked", "[tools]") {
   REQUIRE(cat.ok());
   CHECK(cat->wait(kPatience).value_or(-1) == 0);
   CHECK_FALSE(cat->write("anybody there?").ok());
+}
+
+TEST_CASE("child process: a command's settings stay out of its environment where asked",
+          "[tools]") {
+  ::setenv("SIGNALBOX_BACKEND_NAME", "a", 1);
+  ::setenv("SIGNALBOX_SERVE_LISTEN", "b", 1);
+  ::setenv("SIGNALBOX_CONFIG", "c", 1);
+  const auto variables = [](const std::string& command) {
+    auto env = ChildProcess::start({"/usr/bin/env"}, {.without_settings_of = command});
+    REQUIRE(env.ok());
+    std::set<std::string> found;
+    for (auto line = env->read_line(kPatience); line.ok(); line = env->read_line(kPatience)) {
+      if (absl::StartsWith(*line, "SIGNALBOX_")) found.insert(*line);
+    }
+    return found;
+  };
+  const std::set<std::string> all = variables("");
+  CHECK(all.contains("SIGNALBOX_BACKEND_NAME=a"));
+  CHECK(all.contains("SIGNALBOX_SERVE_LISTEN=b"));
+  CHECK(all.contains("SIGNALBOX_CONFIG=c"));
+  std::set<std::string> rest = variables("backend");
+  rest.insert({"SIGNALBOX_BACKEND_NAME=a", "SIGNALBOX_CONFIG=c"});
+  CHECK(rest == all);
+  CHECK_FALSE(variables("backend").contains("SIGNALBOX_BACKEND_NAME=a"));
+  CHECK_FALSE(variables("backend").contains("SIGNALBOX_CONFIG=c"));
+  for (const char* name : {"SIGNALBOX_BACKEND_NAME", "SIGNALBOX_SERVE_LISTEN", "SIGNALBOX_CONFIG"})
+    ::unsetenv(name);
 }
 
 }  // namespace signalbox::tools
