@@ -19,6 +19,8 @@
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include <grpcpp/alarm.h>
@@ -46,6 +48,8 @@ grpc_connectivity_state state_of(grpc_channel* channel, bool connect = false) {
 // The part of gRPC's error text that says why the connection failed. gRPC's last error ends with
 // the address and this reason.
 absl::string_view reason_in(absl::string_view message) {
+  if (absl::StrContains(message, "Trying to connect an http1.x server"))
+    return "the server speaks HTTP/1, not HTTP/2";
   const auto at = message.rfind("last error: ");
   if (at == absl::string_view::npos) return message;
   message.remove_prefix(at + absl::string_view("last error: ").size());
@@ -58,10 +62,13 @@ absl::string_view reason_in(absl::string_view message) {
 class Listener {
  public:
   Listener(Connector::Events events, Duration timeout)
-      : events_(std::move(events)), timeout_(timeout) {}
+      : events_(std::move(events)), timeout_(timeout), left_(timeout) {}
 
-  /// Starts the time limit. Called once, before any callback.
-  void begin() { deadline_ = std::chrono::steady_clock::now() + timeout_; }
+  /// Starts the time limit, or lets it go on after pause(). Called before any callback.
+  void begin() { deadline_ = std::chrono::steady_clock::now() + left_; }
+
+  /// The time until the next begin() does not count. Precondition: nothing waits for deadline().
+  void pause() { left_ = deadline_ - std::chrono::steady_clock::now(); }
 
   Instant deadline() const { return deadline_; }
 
@@ -96,6 +103,7 @@ class Listener {
   std::recursive_mutex mutex_;
   Connector::Events events_;
   const Duration timeout_;
+  Duration left_;
   Instant deadline_;
   bool connected_ = false;
   bool silent_ = false;
@@ -107,6 +115,7 @@ using Listeners = absl::InlinedVector<ListenerPtr, 1>;
 // The connection to one peer, and the attempts that share it (listeners).
 //
 //   Waiting ─▶ Connecting ─▶ Ready ─▶ gone (erased from the pool)
+//      │ ▲─────────┤                             The dial has led to nothing: gRPC's turn.
 //      │           ├─────────────────▶ gone      The connection was closed at once.
 //      ├───────────┼─▶ Failing ──────▶ gone
 //      └───────────┴─▶ Abandoned, and gone       Also from Failing.
@@ -130,13 +139,30 @@ struct Transport {
   ConnectionPtr held;  ///< Keeps the connection while attempts want it; else null.
   std::weak_ptr<const Connection> connection;
   Listeners listeners;
-  /// The last dial. 0: there was none, or gRPC connects, because the server was silent.
-  SocketDialer::Id dial = 0;
+  SocketDialer::Id dial = 0;  ///< The last dial. 0: there was none.
   /// What is known of the server if gRPC's attempt runs out of time; empty: nothing.
   const char* so_far = "";
 };
 
 using TransportPtr = std::shared_ptr<Transport>;
+
+constexpr char kSocketVariable[] = "SIGNALBOX_SOCKET_CONNECTIONS";
+
+// Empty: the environment says nothing.
+absl::string_view allowed_by_environment() {
+  const char* const value = std::getenv(kSocketVariable);
+  return value == nullptr ? "" : value;
+}
+
+// What is wrong with the environment; empty: nothing.
+std::string complaint_about_environment() {
+  const absl::string_view value = allowed_by_environment();
+  if (value.empty() || value == "true" || value == "false") return "";
+  return absl::StrCat(kSocketVariable,
+                      "=\"",
+                      absl::CHexEscape(value),
+                      "\" in the environment has no effect: write \"false\" or \"true\"");
+}
 
 // The authority of the peer's channel (Peer::authority).
 const std::string& authority_of(const Peer& peer) {
@@ -196,6 +222,7 @@ GrpcConnection::GrpcConnection(Address address,
       line_(line.get()),
       lanes_(nullptr),
       authority_(shown_authority()),
+      first_(this),
       channel_(std::move(channel)),
       owned_(std::move(line)) {}
 
@@ -207,6 +234,7 @@ GrpcConnection::GrpcConnection(std::shared_ptr<const GrpcConnection> first,
       line_(first->line_),
       lanes_(lanes.get()),
       authority_(shown_authority()),
+      first_(first->first_),
       channel_(first->channel_),
       owned_(std::make_shared<const std::pair<decltype(first), decltype(lanes)>>(
           std::move(first), std::move(lanes))) {}
@@ -219,14 +247,23 @@ GrpcConnection::~GrpcConnection() {
     abandon(channel_);
 }
 
+void GrpcConnection::record_vain_wait(Instant begun, Instant now) const {
+  const auto milliseconds = [](Instant at) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(at.time_since_epoch()).count();
+  };
+  const std::int64_t before = waited_until_.exchange(milliseconds(now), std::memory_order_relaxed);
+  const std::int64_t counted_from = std::max<std::int64_t>(milliseconds(begun), before);
+  vain_wait_.fetch_add(std::max<std::int64_t>(milliseconds(now) - counted_from, 0),
+                       std::memory_order_relaxed);
+}
+
 bool GrpcConnection::is_ready() const {
   if (line_ != nullptr) return !line_->has_ended();
   return state_of(c_channel_) == GRPC_CHANNEL_READY;
 }
 
 bool environment_allows_sockets() {
-  const char* const allowed = std::getenv("SIGNALBOX_SOCKET_CONNECTIONS");
-  return allowed == nullptr || absl::string_view(allowed) != "false";
+  return allowed_by_environment() != "false";
 }
 
 class GrpcConnector::Pool {
@@ -234,7 +271,11 @@ class GrpcConnector::Pool {
   explicit Pool(GrpcConnectorOptions options)
       : options_(std::move(options)), gate_(std::make_shared<Gate>()), turns_(options_.attempts) {
     gate_->pool = this;
-    if (options_.sockets) begin_sockets();
+    if (!options_.sockets) return;
+    if (const std::string complaint = complaint_about_environment();
+        !complaint.empty() && options_.no_sockets)
+      options_.no_sockets(complaint);
+    begin_sockets();
   }
 
   void close();
@@ -274,6 +315,7 @@ class GrpcConnector::Pool {
                  SocketDialer::Id dial,
                  Descriptor socket,
                  std::optional<std::uint32_t> stream_limit);
+  void stands(const TransportPtr& transport);
   void is_silent(const TransportPtr& transport);
   void fall_back(const TransportPtr& transport);
   void tell_connected_later(const TransportPtr& transport);
@@ -410,6 +452,11 @@ class GrpcConnector::Pool::Dialing final : public DialListener {
   Dialing(std::shared_ptr<Gate> gate, TransportPtr transport)
       : gate_(std::move(gate)), transport_(std::move(transport)) {}
 
+  void connected() override {
+    const std::shared_lock lock(gate_->mutex);
+    if (gate_->pool != nullptr) gate_->pool->stands(transport_);
+  }
+
   void speaks(SocketLoop::Id dial,
               Descriptor socket,
               std::optional<std::uint32_t> stream_limit) override {
@@ -544,6 +591,13 @@ void GrpcConnector::Pool::hand_over(const TransportPtr& transport,
   become_ready(transport, channel, stream_limit, sockets_->dialer->line(dial));
 }
 
+// The dial only waits for the server: its turn is over.
+void GrpcConnector::Pool::stands(const TransportPtr& transport) {
+  const std::lock_guard lock(mutex_);
+  turns_.done(transport);
+  begin_due();
+}
+
 // The server may wait for the preface, or never say anything: gRPC finds out.
 void GrpcConnector::Pool::is_silent(const TransportPtr& transport) {
   {
@@ -554,13 +608,15 @@ void GrpcConnector::Pool::is_silent(const TransportPtr& transport) {
   fall_back(transport);
 }
 
-// gRPC connects in place of the dial.
+// gRPC connects in place of the dial, when it has its turn.
 void GrpcConnector::Pool::fall_back(const TransportPtr& transport) {
   const std::lock_guard lock(mutex_);
   if (transport->phase != Transport::Phase::kConnecting || transport->listeners.empty()) return;
-  transport->dial = 0;
-  const auto credentials = credentials_for(transport->peer);
-  if (credentials.ok()) let_grpc_connect(transport, *credentials);
+  transport->phase = Transport::Phase::kWaiting;
+  for (const ListenerPtr& listener : transport->listeners)
+    listener->pause();
+  turns_.want(transport);
+  begin_due();
 }
 
 // Reports a connection that exists, after connect() has returned (C1).
@@ -591,9 +647,11 @@ void GrpcConnector::Pool::begin(const TransportPtr& transport) {
   transport->phase = Transport::Phase::kConnecting;
   for (const ListenerPtr& listener : transport->listeners)
     listener->begin();
-  if (is_dialed(transport->peer)) return dial(transport);
-  if (was_silent(transport->peer))
-    transport->so_far = "an earlier connection was accepted, and the server sent nothing on it";
+  if (transport->dial == 0) {
+    if (is_dialed(transport->peer)) return dial(transport);
+    if (was_silent(transport->peer))
+      transport->so_far = "an earlier connection was accepted, and the server sent nothing on it";
+  }
   let_grpc_connect(transport, *credentials);
 }
 
@@ -698,7 +756,7 @@ TransportPtr GrpcConnector::Pool::join(const Peer& wanted, const ListenerPtr& li
   }
   const bool is_waiting = transport != nullptr && transport->phase == Transport::Phase::kWaiting;
   const bool is_dialing = transport != nullptr &&
-                          transport->phase == Transport::Phase::kConnecting && transport->dial != 0;
+                          transport->phase == Transport::Phase::kConnecting && channel == nullptr;
   const bool is_new = channel == nullptr && !is_waiting && !is_dialing;
   if (is_new) {
     if (transport != nullptr) transports_.erase(found);

@@ -24,7 +24,8 @@
 //       destroys it as soon as no call uses it (Tracked::in_use()).
 //   G3  Many attempts at once take turns (attempt_turns.hpp). When ten thousand endpoints come or
 //       go together, the attempts use neither all CPU time nor the memory of ten thousand half-made
-//       channels.
+//       channels. A dial has its turn until its connection stands. If gRPC connects after the dial,
+//       it takes a turn of its own; waiting for the turn does not count for the attempt's timeout.
 //   G4  gRPC's name for the peer of a call is "ipv4:a:p" once a transport has the call, and the
 //       channel's target, "ipv4:///a:p", before. So the name tells whether a call reached a
 //       transport (channel/grpc/retried_call).
@@ -108,23 +109,31 @@ class GrpcConnection final : public Connection {
   /// Gives the connection up for new calls (G8). Precondition: is_socket().
   void lose() const { line_->lose(); }
 
-  /// Records that the server has sent the text of a GOAWAY in a status of its own. Later calls that
-  /// end with this text do not wait for the connection to leave READY. Precondition: not
-  /// is_socket(), because a connection from a socket shows a real GOAWAY only when it is asked.
-  void record_goaway_text() const { server_says_goaway_.store(true, std::memory_order_relaxed); }
+  /// After this time calls do not wait any more (server_says_goaway()). It is less than the longest
+  /// wait of a call (lost_connection.cpp), because gRPC rounds times.
+  static constexpr std::chrono::milliseconds kVainWait{900};
+
+  /// Records that a call ended with the text of a GOAWAY and waited from `begun` until `now`, while
+  /// the connection stayed READY. Time that several calls wait at once counts once. Precondition:
+  /// not is_socket(), because a connection from a socket shows a real GOAWAY only when it is asked.
+  void record_vain_wait(Instant begun, Instant now) const;
 
   /// Records why the connection is lost, as a word of lb::disconnect_reason(). gRPC tells the
   /// reason only to calls. So it stays unknown if the connection ends without calls, or before its
   /// first call has ended. Only the first reason is kept.
   void record_loss(const char* reason) const {
     const char* none = nullptr;
-    loss_.compare_exchange_strong(none, reason, std::memory_order_relaxed);
+    first_->loss_.compare_exchange_strong(none, reason, std::memory_order_relaxed);
   }
 
   /// Why the connection is lost (record_loss()); null: not known.
-  const char* loss() const { return loss_.load(std::memory_order_relaxed); }
+  const char* loss() const { return first_->loss_.load(std::memory_order_relaxed); }
 
-  bool server_says_goaway() const { return server_says_goaway_.load(std::memory_order_relaxed); }
+  /// Whether calls have waited for kVainWait in all (record_vain_wait()). Then the text of a GOAWAY
+  /// is from a status of the server's own.
+  bool server_says_goaway() const {
+    return vain_wait_.load(std::memory_order_relaxed) >= kVainWait.count();
+  }
 
  private:
   absl::string_view shown_authority() const {
@@ -139,8 +148,10 @@ class GrpcConnection final : public Connection {
   const lb::StreamLanes* const lanes_;
   const absl::string_view authority_;  ///< Points into own_authority_ or the address.
   // Not read by calls that succeed.
-  mutable std::atomic<bool> server_says_goaway_{false};
+  mutable std::atomic<std::int64_t> vain_wait_{0};     ///< In milliseconds.
+  mutable std::atomic<std::int64_t> waited_until_{0};  ///< Of the latest vain wait; milliseconds.
   mutable std::atomic<const char*> loss_{nullptr};
+  const GrpcConnection* const first_;  ///< This connection; with lanes, the one that it leads to.
   const std::shared_ptr<grpc::Channel> channel_;
   const std::shared_ptr<const void> owned_;  ///< Owns line_; with lanes, lanes_ and the first.
 };
@@ -161,11 +172,13 @@ struct GrpcConnectorOptions {
   std::optional<std::uint32_t> stream_limit = std::nullopt;
   /// Called if `sockets` is true and has no effect, with a text that says so, and the reason: in
   /// the constructor, or later on the poller's thread. If only resources were missing, such as
-  /// descriptors, the text says when signalbox tries again, which it does up to ten times.
+  /// descriptors, the text says when signalbox tries again, which it does up to ten times. Also
+  /// called if environment_allows_sockets() does not understand the environment.
   std::function<void(const std::string& text)> no_sockets = nullptr;
   /// The pause before the first of these tries. Each further pause is twice as long.
   Duration sockets_again_after = std::chrono::seconds(1);
-  /// After this time without a word, gRPC connects to the server (SocketDialer::kSilence).
+  /// After this time without a word, or half of the time that is left, gRPC connects to the server
+  /// (SocketDialer::kSilence).
   std::chrono::milliseconds silence = SocketDialer::kSilence;
   /// Destroys a connection as soon as no call uses it (G2). Runs on any thread, even after the
   /// connector's end, so it must own everything that it needs.
@@ -191,6 +204,7 @@ class GrpcConnector final : public Connector {
 };
 
 /// False: gRPC makes all connections, for the environment has SIGNALBOX_SOCKET_CONNECTIONS=false.
+/// "true", the empty text, and no value have no effect; nor have other values, which are mistakes.
 bool environment_allows_sockets();
 
 }  // namespace signalbox::actors

@@ -67,13 +67,12 @@ std::optional<bool> known_loss(const GrpcConnection& connection) {
   return std::nullopt;
 }
 
-bool conclude(const GrpcConnection& connection, bool is_lost) {
-  if (!connection.is_socket()) {
-    if (!is_lost) connection.record_goaway_text();
-  } else if (is_lost) {
-    connection.lose();
-  }
-  return is_lost;
+/// Whether a connection that gRPC has made is lost. Since `begun`, a call has waited for this.
+bool is_lost_after_wait(const GrpcConnection& connection, bool has_left_ready, Instant begun) {
+  // If the process stood still, the time can be over before gRPC changes the state.
+  if (has_left_ready || !connection.is_ready()) return true;
+  connection.record_vain_wait(begun, std::chrono::steady_clock::now());
+  return false;
 }
 
 // --- waiting ----------------------------------------------------------------------
@@ -97,36 +96,34 @@ std::optional<bool> refuses_calls(const GrpcConnection& connection,
 }
 
 /// For a connection that gRPC has made. gRPC reports a GOAWAY to calls a moment before it changes
-/// the channel's state. nullopt: the call's deadline has cut the wait short.
-std::optional<bool> leaves_ready(const GrpcConnection& connection,
-                                 std::chrono::milliseconds limit) {
+/// the channel's state.
+bool leaves_ready(const GrpcConnection& connection, std::chrono::milliseconds limit) {
+  const Instant begun = std::chrono::steady_clock::now();
   grpc::CompletionQueue queue;
   grpc_channel_watch_connectivity_state(connection.c_channel(),
                                         GRPC_CHANNEL_READY,
-                                        grpc_deadline(std::chrono::steady_clock::now() + limit),
+                                        grpc_deadline(begun + limit),
                                         queue.cq(),
                                         nullptr);
   const grpc_event left =
       grpc_completion_queue_next(queue.cq(), gpr_inf_future(GPR_CLOCK_MONOTONIC), nullptr);
   grpc_completion_queue_shutdown(queue.cq());
   grpc_completion_queue_next(queue.cq(), gpr_inf_future(GPR_CLOCK_MONOTONIC), nullptr);
-  // If the process stood still, the time can be over before gRPC changes the state.
-  if (left.success != 0 || !connection.is_ready()) return true;
-  if (limit < kMoment) return std::nullopt;
-  return false;
+  return is_lost_after_wait(connection, left.success != 0, begun);
 }
 
 bool wait_for_loss(const GrpcConnection& connection, std::chrono::milliseconds limit) {
   if (const auto is_lost = known_loss(connection)) return *is_lost;
-  const std::optional<bool> is_lost =
-      connection.is_socket() ? refuses_calls(connection, limit) : leaves_ready(connection, limit);
-  return is_lost.has_value() && conclude(connection, *is_lost);
+  if (!connection.is_socket()) return leaves_ready(connection, limit);
+  const bool is_refused = refuses_calls(connection, limit).value_or(false);
+  if (is_refused) connection.lose();
+  return is_refused;
 }
 
 // --- without waiting --------------------------------------------------------------
 
-/// nullopt: the transport has not told.
-using Told = std::function<void(std::optional<bool> is_lost)>;
+/// Whether the connection is known to be lost.
+using Told = std::function<void(bool is_lost)>;
 
 /// For a connection from a socket: sends a call's headers, and cancels the call after kLongest. A
 /// refused call never has a transport. After kLongest nothing is known: a cancelled call does not
@@ -138,9 +135,7 @@ void ask_transport(const GrpcConnection& connection, Told told) {
   grpc_call* const call = GrpcAccess::make_call(
       connection.c_channel(), kAsking, context, hold.callback_queue(), connection.authority());
   watch_end(call, /*send=*/true, [hold, call, told = std::move(told)](const absl::Status& status) {
-    std::optional<bool> is_refused;
-    if (!absl::IsDeadlineExceeded(status))
-      is_refused = absl::IsUnavailable(status) && has_no_transport(call);
+    const bool is_refused = absl::IsUnavailable(status) && has_no_transport(call);
     grpc_call_unref(call);
     told(is_refused);
   });
@@ -200,12 +195,17 @@ void find_reach(grpc::ClientContext& context,
     return found(failure.judge([&] { return *is_lost; }));
   Told told = [failure = std::move(failure),
                found = std::move(found),
-               weak =
-                   std::weak_ptr<const GrpcConnection>(connection)](std::optional<bool> is_lost) {
-    const auto still = weak.lock();
-    if (still != nullptr && is_lost.has_value()) conclude(*still, *is_lost);
+               weak = std::weak_ptr<const GrpcConnection>(connection),
+               begun = std::chrono::steady_clock::now()](bool is_lost) {
+    if (const auto still = weak.lock()) {
+      if (!still->is_socket()) {
+        is_lost = is_lost_after_wait(*still, is_lost, begun);
+      } else if (is_lost) {
+        still->lose();
+      }
+    }
     Failure judged = failure;
-    found(judged.judge([&] { return is_lost.value_or(false); }));
+    found(judged.judge([&] { return is_lost; }));
   };
   if (connection->is_socket()) return ask_transport(*connection, std::move(told));
   watch_state(*connection, std::move(told));

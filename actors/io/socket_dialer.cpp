@@ -85,7 +85,8 @@ struct Opening {
   Descriptor socket{};
   SocketAddress to{};
   Instant begun{};
-  Instant silent_at = Instant::max();  ///< When a server without a byte counts as silent.
+  Instant patient_until{};             ///< No server counts as silent before.
+  Instant silent_at = Instant::max();  ///< max(): it is not connected, or the server has spoken.
   FirstBytes heard{};
   std::vector<Limit> limits{};
 };
@@ -146,8 +147,10 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
   void limit(Id id, Limit limit) {
     const auto found = dials_.find(id);
     if (found == dials_.end() || found->second.opening == nullptr) return;
-    found->second.opening->limits.push_back(std::move(limit));
-    set_timer(id, *found->second.opening);
+    Opening& opening = *found->second.opening;
+    if (opening.silent_at != Instant::max()) leave_time(opening, limit, SocketLoop::now());
+    opening.limits.push_back(std::move(limit));
+    set_timer(id, opening);
   }
 
   // Takes the socket out of the epoll set before it is closed: the set keeps a closed socket while
@@ -189,13 +192,8 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
     if (found == dials_.end() || found->second.opening == nullptr) return;
     Opening& opening = *found->second.opening;
     const Instant now = SocketLoop::now();
-    if (opening.silent_at <= now) {
-      // Bytes may have come since this thread last looked.
-      char byte = 0;
-      const bool is_silent =
-          ::recv(*opening.socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
-      return is_silent ? take(id)->is_silent() : listen(id, opening);
-    }
+    if (opening.silent_at <= now)
+      return is_silent(opening) ? take(id)->is_silent() : listen(id, opening);
     const auto later = std::ranges::stable_partition(
         opening.limits, [now](const Limit& limit) { return limit.due <= now; });
     std::vector<Limit> over(std::make_move_iterator(opening.limits.begin()),
@@ -206,6 +204,7 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
         opening.is_connected ? opening.heard.text : "the server has not answered";
     for (const Limit& limit : over)
       limit.over(so_far);
+    if (opening.limits.empty() && is_silent(opening)) take(id)->is_silent();
   }
 
   void connected(Id id, Opening& opening) {
@@ -214,11 +213,29 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
     if (error != 0) return fail(id, why_not(opening.to, error));
     const Instant now = SocketLoop::now();
     opening.is_connected = true;
-    opening.silent_at = now + std::max<Duration>(silence_, 3 * (now - opening.begun));
+    opening.patient_until = now + 3 * (now - opening.begun);
+    opening.silent_at = std::max(now + silence_, opening.patient_until);
+    for (const Limit& limit : opening.limits)
+      leave_time(opening, limit, now);
     set_timer(id, opening);
     // Only changes count (EPOLLET): bytes that were peeked at stay in the socket.
     if (!loop_->listen_for(id, *opening.socket, EPOLLIN | EPOLLRDHUP | EPOLLET))
-      fail(id, absl::StrCat("the socket cannot be watched: ", std::strerror(errno)));
+      return fail(id, absl::StrCat("the socket cannot be watched: ", std::strerror(errno)));
+    dials_.at(id).listener->connected();
+  }
+
+  // Leaves half of the time until the limit to another way to connect.
+  static void leave_time(Opening& opening, const Limit& limit, Instant now) {
+    const Instant half = now + (limit.due - now) / 2;
+    opening.silent_at = std::min(opening.silent_at, std::max(half, opening.patient_until));
+  }
+
+  // Whether the server is connected, and has sent nothing. Bytes may have come since this thread
+  // last looked.
+  static bool is_silent(const Opening& opening) {
+    char byte = 0;
+    return opening.silent_at != Instant::max() &&
+           ::recv(*opening.socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
   }
 
   void listen(Id id, Opening& opening) {

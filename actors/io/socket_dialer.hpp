@@ -4,6 +4,7 @@
 // connections.
 //
 //   grpc_connector ─▶ dial(address) ─▶ [one thread, epoll] ─▶ connect ─▶ peek (first_bytes)
+//       connected()    ◀─ TCP's handshake ───┤
 //       speaks(socket) ◀─ SETTINGS ──────────┤
 //       is_silent()    ◀─ nothing at all ────┤   The server may wait for the client's preface.
 //       failed(why)    ◀─ anything else ─────┘
@@ -12,8 +13,9 @@
 // Invariants
 //   D1  The dialer never reads a byte and never writes one: it peeks. Everything that the server
 //       sent is still in the socket when speaks() passes the socket on.
-//   D2  Of speaks(), is_silent() and failed() at most one is called, once; ended() is called at
-//       most once, and only after speaks(). All run on the dialer's thread, with no lock held.
+//   D2  Of speaks(), is_silent() and failed() at most one is called, once. connected() is called at
+//       most once, and always before speaks() and is_silent(); ended() is called at most once, and
+//       only after speaks(). All run on the dialer's thread, with no lock held.
 //   D3  After speaks(), the dialer does not use the socket's descriptor any more, because gRPC may
 //       close it at any time. The socket stays in the dialer's epoll set, and leaves it when it is
 //       closed. Notices on the socket's error queue are not the connection's end.
@@ -42,13 +44,15 @@ namespace signalbox::actors {
 class DialListener {
  public:
   virtual ~DialListener() = default;
+  /// The connection stands. The server has not spoken yet.
+  virtual void connected() = 0;
   /// The server has sent a whole SETTINGS frame. `stream_limit`: the most calls at a time that it
   /// allows (FirstBytes::stream_limit).
   virtual void speaks(SocketLoop::Id dial,
                       Descriptor socket,
                       std::optional<std::uint32_t> stream_limit) = 0;
-  /// The server has sent nothing for a while, and may be waiting for the client's preface. The
-  /// socket is closed.
+  /// The server has sent nothing for a while (kSilence), or until the dial's last limit, and may be
+  /// waiting for the client's preface. The socket is closed.
   virtual void is_silent() = 0;
   /// No connection was made. `why` does not name the address.
   virtual void failed(const std::string& why) = 0;
@@ -65,8 +69,9 @@ class SocketDialer {
   class Loop;
   using Id = SocketLoop::Id;
 
-  /// A server that speaks first has sent SETTINGS this long after the connection was made, or after
-  /// three times the time of the TCP handshake if that is more. After that it counts as silent.
+  /// A server that speaks first has sent SETTINGS this long after the connection was made. After
+  /// that it counts as silent, or earlier, after half of the time that a limit of the dial leaves.
+  /// It never counts as silent before three times the time of the TCP handshake.
   static constexpr std::chrono::milliseconds kSilence{100};
 
   /// Begins to connect a socket. False: errno has the reason.
@@ -89,8 +94,9 @@ class SocketDialer {
           std::optional<std::chrono::milliseconds> user_timeout,
           std::shared_ptr<DialListener> listener);
 
-  /// Calls `over` at `due`, unless an event of the dial came before. `so_far` says how far the dial
-  /// has come, as a part of an error text. The dial goes on.
+  /// Calls `over` at `due`, unless speaks(), is_silent() or failed() came before. `so_far` says how
+  /// far the dial has come, as a part of an error text. The dial goes on, unless the server counts
+  /// as silent with its last limit.
   void limit(Id dial, Instant due, std::function<void(absl::string_view so_far)> over);
 
   /// Ends a dial: closes its socket. Thread-safe. Events that have begun go on.

@@ -9,10 +9,13 @@
 
 #include "absl/strings/match.h"
 #include <catch2/catch.hpp>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "actors/io/sockets.hpp"
 #include "tests/e2e/attempt_record.hpp"
+#include "tests/e2e/cut_headers.hpp"
 #include "tests/e2e/echo_server.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/talking_socket.hpp"
@@ -76,14 +79,14 @@ TEST_CASE("grpc_connector: a refused connection fails with its address and the r
   CHECK(absl::StrContains(record.status().message(), "Connection refused"));
 }
 
-TEST_CASE("grpc_connector: who asks for TLS and cannot have it has no connection",
+TEST_CASE("grpc_connector: a peer that asks for TLS and cannot have it has no connection",
           "[io][connector][tls][A29]") {
   Graveyard graveyard;
   Record record;
   EchoServer server;  // The server accepts plaintext, so only the connector can refuse.
   GrpcConnectorOptions made = connector_options(graveyard);
   std::string why = "there are no certificates";
-  SECTION("nobody has certificates") {}
+  SECTION("there are no certificates") {}
   SECTION("theirs are bad") {
     why = "bad luck";
     made.cluster_credentials = [&](const UpstreamTls&) {
@@ -129,7 +132,7 @@ std::string frames_of_client(MuteSocket& server) {
   return heard;
 }
 
-TEST_CASE("grpc_connector: windows are of one size, and not probed for, unless somebody says so",
+TEST_CASE("grpc_connector: windows are of one size, and not probed for, unless options say so",
           "[io][connector]") {
   using namespace std::string_literals;
   const std::string ping = "\0\0\x8\x6\0"s;
@@ -140,7 +143,7 @@ TEST_CASE("grpc_connector: windows are of one size, and not probed for, unless s
   GrpcConnectorOptions made = connector_options(graveyard);
   bool is_probed = false;
   std::string window = "\0\x4\0\x10\0\0"s;  // SETTINGS_INITIAL_WINDOW_SIZE: 1 MiB
-  SECTION("nobody says anything") {}
+  SECTION("options say nothing") {}
   SECTION("another window is asked for") {
     made.arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 2 << 20);
     window = "\0\x4\0\x20\0\0"s;
@@ -174,13 +177,26 @@ TEST_CASE("grpc_connector: an attempt that takes too long fails at its timeout",
   CHECK(absl::StrContains(record.status().message(), mute.address().str()));
 }
 
+// Fills the backlog of a server. From now on the server neither accepts connections nor refuses
+// them.
+std::vector<Descriptor> fill_backlog(MuteSocket& server) {
+  server.listen();
+  const SocketAddress to = parse_socket_address(server.address().str());
+  std::vector<Descriptor> connections;
+  for (int i = 0; i < 20; ++i) {
+    connections.push_back(make_socket(to));
+    REQUIRE(begin_connect(connections.back(), to));
+  }
+  return connections;
+}
+
 TEST_CASE("grpc_connector: of many attempts each waits for its turn, and its time begins then",
           "[io][connector][scale]") {
   Graveyard graveyard;
   Record slow;
   Record next;
   MuteSocket mute;
-  mute.listen();
+  const auto filled = fill_backlog(mute);
   EchoServer server;
   GrpcConnectorOptions one_at_a_time = connector_options(graveyard);
   one_at_a_time.attempts = {.at_once = 1, .slow_after = 1h};
@@ -203,13 +219,13 @@ TEST_CASE("grpc_connector: of many attempts each waits for its turn, and its tim
   }
 }
 
-TEST_CASE("grpc_connector: a slow attempt does not hold up those who wait",
+TEST_CASE("grpc_connector: a slow attempt does not hold up those that wait",
           "[io][connector][scale]") {
   Graveyard graveyard;
   Record slow;
   Record next;
   MuteSocket mute;
-  mute.listen();
+  const auto filled = fill_backlog(mute);
   EchoServer server;
   GrpcConnectorOptions quick_turns = connector_options(graveyard);
   quick_turns.attempts = {.at_once = 1, .slow_after = 50ms};
@@ -221,6 +237,83 @@ TEST_CASE("grpc_connector: a slow attempt does not hold up those who wait",
   REQUIRE(next.wait_for(1));
   CHECK(next.words() == std::vector<std::string>{"connected"});
   CHECK(slow.words().empty());
+}
+
+// Options by which each attempt that can be a dial is one, and only one attempt has a turn.
+GrpcConnectorOptions one_dial_at_a_time(Graveyard& graveyard, std::chrono::milliseconds silence) {
+  GrpcConnectorOptions options = connector_options(graveyard);
+  options.sockets = true;
+  options.silence = silence;
+  options.attempts = {.at_once = 1, .slow_after = 1h};
+  options.arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return options;
+}
+
+TEST_CASE("grpc_connector: a server that accepts and says nothing does not hold up those that wait",
+          "[io][connector][scale]") {
+  Graveyard graveyard;
+  Record slow;
+  Record next;
+  MuteSocket mute;
+  mute.listen();
+  EchoServer server;
+  GrpcConnector connector(one_dial_at_a_time(graveyard, 1h));
+  const auto first = connector.connect({mute.address()}, 1h, slow.events());
+  const auto second = connector.connect({server.address()}, 1h, next.events());
+  REQUIRE(next.wait_for(1));
+  CHECK(next.words() == std::vector<std::string>{"connected"});
+  CHECK(slow.words().empty());
+}
+
+TEST_CASE("grpc_connector: after a dial gRPC waits for its turn, which does not count",
+          "[io][connector][scale]") {
+  Graveyard graveyard;
+  Record slow;
+  Record next;
+  MuteSocket mute;
+  mute.listen();
+  MuteSocket late;
+  late.listen();
+  GrpcConnector connector(one_dial_at_a_time(graveyard, 200ms));
+  // Both are dialed. Then gRPC's attempt to the first server has the only turn until it fails.
+  const auto first = connector.connect({mute.address()}, 3s, slow.events());
+  const auto second = connector.connect({late.address()}, 2900ms, next.events());
+  REQUIRE(slow.wait_for(1));
+  CHECK(slow.words() == std::vector<std::string>{"failed"});
+  late.close_one();
+  const int taken = late.take_one();
+  REQUIRE(taken >= 0);
+  ::poll(nullptr, 0, 200);  // An attempt without time ends meanwhile.
+  CHECK(next.words().empty());
+  const std::string settings = test::http2_settings();
+  REQUIRE(::send(taken, settings.data(), settings.size(), MSG_NOSIGNAL) > 0);
+  REQUIRE(next.wait_for(1));
+  CHECK(next.words() == std::vector<std::string>{"connected"});
+  ::close(taken);
+}
+
+TEST_CASE("grpc_connector: the time of a dial counts for gRPC's attempt after it",
+          "[io][connector]") {
+  Graveyard graveyard;
+  MuteSocket mute;
+  mute.listen();
+  MuteSocket known;
+  known.listen();
+  GrpcConnectorOptions options = connector_options(graveyard);
+  options.sockets = true;
+  options.silence = 3s;
+  options.arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  GrpcConnector connector(options);
+  Record before;
+  const auto short_one = connector.connect({known.address()}, 20ms, before.events());
+  REQUIRE(before.wait_for(1));
+  Record dialed;
+  Record not_dialed;
+  const auto first = connector.connect({mute.address()}, 6s, dialed.events());
+  // The server is known to be silent, so gRPC connects to it at once.
+  const auto second = connector.connect({known.address()}, 7500ms, not_dialed.events());
+  REQUIRE(not_dialed.wait_for(1));
+  CHECK(dialed.words() == std::vector<std::string>{"failed"});
 }
 
 TEST_CASE("grpc_connector: attempts to one address share one channel while it lives",
@@ -266,7 +359,7 @@ TEST_CASE("grpc_connector: attempts to one address share one channel while it li
   }
 }
 
-TEST_CASE("grpc_connector: a connection that someone uses outlives its pointers and the connector",
+TEST_CASE("grpc_connector: a connection that is used outlives its pointers and the connector",
           "[io][connector]") {
   Graveyard graveyard;
   EchoServer server;

@@ -17,6 +17,8 @@
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 #include <malloc.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,6 +26,8 @@
 #include "actors/io/grpc_load_streams.hpp"
 #include "actors/io/grpc_poller.hpp"
 #include "actors/io/lost_connection.hpp"
+#include "actors/io/sockets.hpp"
+#include "lb/pick/stream_lanes.hpp"
 #include "tests/e2e/attempt_record.hpp"
 #include "tests/e2e/channel_world.hpp"
 #include "tests/e2e/cut_headers.hpp"
@@ -47,20 +51,21 @@ using Words = std::vector<std::string>;
 
 const TalkingSocket::Turn kSettings{"", http2_settings()};
 const TalkingSocket::Turn kSilence{"what no client says", ""};
+constexpr char kPreface[] = "PRI * HTTP/2.0";
 
 const GrpcConnection& grpc_connection(const ConnectionPtr& connection) {
   return static_cast<const GrpcConnection&>(*connection);
 }
 
-// A connector that makes its connections from sockets.
+// A connector that makes its connections from sockets, or leaves that to gRPC.
 struct Maker {
-  explicit Maker(std::chrono::milliseconds silence = kPatientSilence)
-      : connector(options(silence)) {}
+  explicit Maker(std::chrono::milliseconds silence = kPatientSilence, bool sockets = true)
+      : connector(options(silence, sockets)) {}
 
-  GrpcConnectorOptions options(std::chrono::milliseconds silence) {
+  GrpcConnectorOptions options(std::chrono::milliseconds silence, bool sockets) {
     GrpcConnectorOptions made = connector_options(graveyard);
     made.credentials = nullptr;  // Plaintext.
-    made.sockets = true;
+    made.sockets = sockets;
     made.silence = silence;
     made.arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     made.no_sockets = [](const std::string& why) { FAIL(why); };
@@ -73,8 +78,9 @@ struct Maker {
 
 // A connection to a server. The attempt must succeed.
 struct Connected {
-  explicit Connected(const Address& server)
-      : attempt(maker.connector.connect({server}, 10s, record.events())) {
+  explicit Connected(const Address& server, bool sockets = true)
+      : maker(kPatientSilence, sockets),
+        attempt(maker.connector.connect({server}, 10s, record.events())) {
     REQUIRE(record.wait_for(1));
     REQUIRE(record.words() == Words{"connected"});
   }
@@ -128,6 +134,24 @@ std::optional<std::size_t> heap() {
   const std::size_t bytes = ::mallinfo2().uordblks;
   if (bytes == 0) return std::nullopt;
   return bytes;
+}
+
+// TCP_USER_TIMEOUT of this process's connections to a port of its own.
+std::vector<int> user_timeouts_to(int port) {
+  std::vector<int> timeouts;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int descriptor = std::stoi(entry.path().filename());
+    sockaddr_in peer{};
+    socklen_t length = sizeof(peer);
+    if (::getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &length) != 0 ||
+        peer.sin_family != AF_INET || ntohs(peer.sin_port) != port)
+      continue;
+    int value = -1;
+    length = sizeof(value);
+    ::getsockopt(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, &value, &length);
+    timeouts.push_back(value);
+  }
+  return timeouts;
 }
 
 std::ptrdiff_t open_descriptors() {
@@ -263,6 +287,27 @@ TEST_CASE("socket_connections: gRPC connects to a server that speaks late", "[io
   serving.join();
 }
 
+// 80 ms is less than the product's silence, too. Only a busy machine needs more than one attempt.
+TEST_CASE("socket_connections: a server that waits for the preface connects in a short time",
+          "[io][connector]") {
+  const TalkingSocket server(Turns{{kPreface, http2_settings()}, kSilence});
+  Maker maker(kPatientSilence);
+  CHECK(eventually([&] {
+    Record record;
+    const auto attempt =
+        maker.connector.connect({Address(server.address())}, 80ms, record.events());
+    REQUIRE(record.wait_for(1));
+    return record.words() == Words{"connected"};
+  }));
+}
+
+TEST_CASE("socket_connections: a server that answers the preface by HTTP/1.1", "[io][connector]") {
+  const TalkingSocket server("HTTP/1.1 400 Bad Request\r\n\r\n", kPreface);
+  Maker maker(1ms);
+  CHECK(failure_by(maker, Address(server.address()), 10s) ==
+        failed_to(server.address(), "the server speaks HTTP/1, not HTTP/2"));
+}
+
 TEST_CASE("socket_connections: paths that are no server's socket", "[io][connector]") {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder.path("directory"));
@@ -326,14 +371,21 @@ TEST_CASE("socket_connections: the first call after an idle server's GOAWAY find
 
 TEST_CASE("socket_connections: a stream of load reports finds that the server has gone away",
           "[io][connector][A6][A51]") {
+  const bool has_lanes = GENERATE(false, true);
+  CAPTURE(has_lanes);
   const TalkingSocket server(Turns{kSettings, {"StreamCoreMetrics", goaway(0)}, kSilence});
   Connected made{Address(server.address())};
+  ConnectionPtr connection = made.record.connection();
+  if (has_lanes) {
+    connection = std::make_shared<const GrpcConnection>(
+        std::static_pointer_cast<const GrpcConnection>(connection),
+        std::make_shared<const lb::StreamLanes>(nullptr, nullptr));
+  }
   actors::GrpcLoadStreamsOptions options;
   options.count_report = [](LoadReportResult) {};
   options.stream_ended = [](const Address&, LoadStreamEnd) {};
   const auto streams = actors::make_grpc_load_streams(std::move(options));
-  const auto watch =
-      streams->watch(made.record.connection(), 1s, std::make_shared<IgnoredReports>());
+  const auto watch = streams->watch(connection, 1s, std::make_shared<IgnoredReports>());
   REQUIRE(made.record.wait_for(2));
   CHECK(made.record.words() == Words{"connected", "closed"});
   CHECK(absl::StrContains(made.record.status().message(), "was closed: GOAWAY NO_ERROR"));
@@ -398,6 +450,49 @@ TEST_CASE("socket_connections: a status with the text of a GOAWAY ends no connec
   CHECK(made.record.words() == Words{"connected", "closed"});
 }
 
+// The connection is one that gRPC has made: it leaves READY by itself after a real GOAWAY.
+TEST_CASE("socket_connections: calls wait for a GOAWAY's effect for a second in all",
+          "[io][connector][A6]") {
+  constexpr int kUnavailable = grpc::StatusCode::UNAVAILABLE;
+  const TalkingSocket server(
+      Turns{kSettings, {"one", trailers_only(kUnavailable, "GOAWAY received")}, kSilence});
+  Connected made{Address(server.address()), /*sockets=*/false};
+  const GrpcConnection& connection = made.connection();
+  grpc::ClientContext context;
+  CHECK(call(made.record.connection(), context).error_code() == grpc::StatusCode::UNAVAILABLE);
+  const auto reach_with = [&](std::chrono::milliseconds left) {
+    context.set_deadline(std::chrono::system_clock::now() + left);
+    return actors::reach_of(context, connection, /*was_taken=*/true);
+  };
+  for (int i = 0; i < 10; ++i)
+    CHECK(reach_with(-1s) == actors::Reach::kServer);
+  CHECK(reach_with(200ms) == actors::Reach::kServer);
+  CHECK_FALSE(connection.server_says_goaway());
+  SECTION("in one wait") {
+    CHECK(reach_with(1h) == actors::Reach::kServer);
+  }
+  SECTION("in several waits") {
+    for (int i = 0; i < 4; ++i)
+      CHECK(reach_with(200ms) == actors::Reach::kServer);
+  }
+  CHECK(connection.server_says_goaway());
+  CHECK(connection.is_ready());
+}
+
+TEST_CASE("socket_connections: time that several calls wait at once counts once",
+          "[io][connector][A6]") {
+  const TalkingSocket server(Turns{kSettings, kSilence});
+  Connected made{Address(server.address()), /*sockets=*/false};
+  const GrpcConnection& connection = made.connection();
+  const Instant begun = std::chrono::steady_clock::now();
+  for (int i = 0; i < 3; ++i)
+    connection.record_vain_wait(begun, begun + 600ms);
+  connection.record_vain_wait(begun + 200ms, begun + 800ms);
+  CHECK_FALSE(connection.server_says_goaway());
+  connection.record_vain_wait(begun + 10s, begun + 10200ms);
+  CHECK(connection.server_says_goaway());
+}
+
 namespace {
 
 class Token final : public grpc::MetadataCredentialsPlugin {
@@ -459,6 +554,57 @@ TEST_CASE("socket_connections: gRPC connects if an argument asks for zero-copy s
     CHECK(call(record.connection(), context).ok());
   }
   CHECK(record.words() == Words{"connected"});
+}
+
+TEST_CASE("socket_connections: a value of the environment that is neither true nor false",
+          "[io][connector]") {
+  struct Row {
+    const char* value;
+    bool allows;
+    std::string complaint;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"true", true, ""},
+      {"", true, ""},
+      {"false", false, ""},
+      {"0",
+       true,
+       "SIGNALBOX_SOCKET_CONNECTIONS=\"0\" in the environment has no effect: write \"false\" or "
+       "\"true\""},
+      {"False",
+       true,
+       "SIGNALBOX_SOCKET_CONNECTIONS=\"False\" in the environment has no effect: write \"false\" "
+       "or \"true\""},
+  }));
+  ::setenv("SIGNALBOX_SOCKET_CONNECTIONS", row.value, 1);
+  CHECK(actors::environment_allows_sockets() == row.allows);
+  Graveyard graveyard;
+  GrpcConnectorOptions options = connector_options(graveyard);
+  options.sockets = true;
+  options.arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  std::string text;
+  options.no_sockets = [&text](const std::string& what) { text += what; };
+  const GrpcConnector connector(std::move(options));
+  CHECK(text == row.complaint);
+  ::setenv("SIGNALBOX_SOCKET_CONNECTIONS", "true", 1);
+}
+
+TEST_CASE("socket_connections: keepalive's timeout is the system's limit for unacknowledged data",
+          "[io][connector][keepalive]") {
+  EchoServer server;
+  Graveyard graveyard;
+  GrpcConnectorOptions options = connector_options(graveyard);
+  options.sockets = true;
+  options.silence = kPatientSilence;
+  options.keepalive = {.time = 1h, .timeout = 1234ms};
+  options.arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  GrpcConnector connector(std::move(options));
+  Record record;
+  const auto attempt = connector.connect({server.address()}, 10s, record.events());
+  REQUIRE(record.wait_for(1));
+  CHECK(grpc_connection(record.connection()).is_socket());
+  CHECK(user_timeouts_to(server.service().port) == std::vector<int>{1234});
 }
 
 // Left out with UBSan: to check an object's type it makes a pipe, and without descriptors it takes
@@ -600,8 +746,15 @@ TEST_CASE("socket_connections: neither descriptors nor memory are left over", "[
   resetting.reset_after();
   TalkingSocket lost(http2_settings());  // Resets the connection amid the hand-over.
   lost.reset_after();
-  MuteSocket mute;
-  mute.listen();
+  const TalkingSocket leaving(Turns{{"", http2_settings() + goaway(0)}, kSilence});
+  MuteSocket unanswering;
+  unanswering.listen();
+  std::vector<actors::Descriptor> backlog;
+  for (int i = 0; i < 20; ++i) {
+    const auto to = actors::parse_socket_address(unanswering.address().str());
+    backlog.push_back(actors::make_socket(to));
+    REQUIRE(actors::begin_connect(backlog.back(), to));
+  }
   Maker maker;
   const auto once = [&](const Address& address, std::chrono::milliseconds timeout) {
     Record record;
@@ -609,14 +762,42 @@ TEST_CASE("socket_connections: neither descriptors nor memory are left over", "[
     REQUIRE(record.wait_for(1));
     record.forget_connection();
   };
+  // Servers to which gRPC connects after a dial, with success or without.
+  constexpr std::size_t kOfEach = 8;
+  std::vector<std::unique_ptr<TalkingSocket>> silent;
+  std::vector<std::unique_ptr<TalkingSocket>> late;
+  for (std::size_t i = 0; i < kOfEach; ++i) {
+    silent.push_back(std::make_unique<TalkingSocket>(Turns{kSilence}));
+    late.push_back(std::make_unique<TalkingSocket>(Turns{{kPreface, http2_settings()}, kSilence}));
+  }
+  const auto fall_back = [&] {
+    Maker hasty(1ms);  // A new one, which remembers no silent server.
+    std::vector<Record> records(2 * kOfEach);
+    std::vector<std::unique_ptr<actors::Connector::Attempt>> attempts;
+    const auto connect = [&](const TalkingSocket& server, std::chrono::milliseconds timeout) {
+      attempts.push_back(hasty.connector.connect(
+          {Address(server.address())}, timeout, records[attempts.size()].events()));
+    };
+    for (std::size_t i = 0; i < kOfEach; ++i) {
+      connect(*silent[i], 20ms);
+      connect(*late[i], 10s);
+    }
+    for (Record& record : records) {
+      REQUIRE(record.wait_for(1));
+      record.forget_connection();
+    }
+  };
+  int count = 0;
   const auto round = [&] {
     once(good.address(), 10s);
     once(Address(http.address()), 10s);
     once(Address(resetting.address()), 10s);
     once(Address(lost.address()), 10s);
+    once(Address(leaving.address()), 10s);
     once(Address(half.address()), 1ms);
-    once(mute.address(), 1ms);
+    once(unanswering.address(), 1ms);
     maker.graveyard.clear();
+    if (count++ % 15 == 0) fall_back();
   };
   constexpr int kFirstRounds = 300;  // Afterwards the caches of gRPC are full.
   constexpr int kRounds = 3'000;

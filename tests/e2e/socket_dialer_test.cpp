@@ -4,6 +4,7 @@
 #include "actors/io/socket_dialer.hpp"
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -14,6 +15,8 @@
 
 #include "absl/strings/match.h"
 #include <catch2/catch.hpp>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -24,6 +27,7 @@
 #include "tests/e2e/cut_headers.hpp"
 #include "tests/e2e/echo_server.hpp"
 #include "tests/support/happened.hpp"
+#include "tests/support/process.hpp"
 
 namespace signalbox::test {
 namespace {
@@ -37,6 +41,8 @@ using actors::SocketLoop;
 // The events of a dial, as texts.
 class Listener final : public actors::DialListener {
  public:
+  void connected() override { is_connected = true; }
+
   void speaks(SocketLoop::Id dial,
               Descriptor passed_on,
               std::optional<std::uint32_t> /*stream_limit*/) override {
@@ -53,6 +59,7 @@ class Listener final : public actors::DialListener {
   void ended(bool has_error) override { events.add(has_error ? "ended by an error" : "ended"); }
 
   SocketDialer* dialer = nullptr;
+  std::atomic<bool> is_connected = false;
   std::function<void(const Descriptor& socket)> amid_hand_over;
   Happened<std::string> events;
   Descriptor socket;
@@ -101,12 +108,18 @@ TEST_CASE("socket_dialer: what the system lacks is the reason of the failure",
   struct Row {
     int error;
     const char* text;
+    const char* address = "127.0.0.1:1";
   };
 
   const auto row = GENERATE(values<Row>({
       {ENOBUFS, "Failed to connect to remote host: No buffer space available"},
       {EADDRNOTAVAIL, "Failed to connect to remote host: Cannot assign requested address"},
       {ENFILE, "Failed to connect to remote host: Too many open files in system"},
+      {EAGAIN, "Failed to connect to remote host: Resource temporarily unavailable"},
+      {EAGAIN,
+       "Failed to connect to remote host: Resource temporarily unavailable: the server's backlog "
+       "is full",
+       "unix:/missing"},
   }));
   const auto dialer = started([&row](const Descriptor&, const actors::SocketAddress&) {
     errno = row.error;
@@ -114,8 +127,79 @@ TEST_CASE("socket_dialer: what the system lacks is the reason of the failure",
   });
   const auto listener = std::make_shared<Listener>();
   listener->dialer = dialer.get();
-  dialer->dial(Address("127.0.0.1:1"), std::nullopt, listener);
+  dialer->dial(Address(row.address), std::nullopt, listener);
   CHECK(listener->events.next() == row.text);
+  dialer->stop();
+  CHECK(listener->events.is_empty());
+  CHECK_FALSE(listener->is_connected);
+}
+
+TEST_CASE("socket_dialer: sockets have the options of gRPC's own", "[io][connector]") {
+  MuteSocket server;
+  server.listen();
+  const auto dialer = started();
+  const auto listener = std::make_shared<Listener>();
+  listener->dialer = dialer.get();
+  dialer->dial(server.address(), 1234ms, listener);
+  Taken taken(server.take_one());
+  taken.speak();
+  REQUIRE(listener->events.next() == "speaks");
+  CHECK(listener->is_connected);
+  const auto option = [&listener](int level, int name) {
+    int value = -1;
+    socklen_t length = sizeof(value);
+    REQUIRE(::getsockopt(*listener->socket, level, name, &value, &length) == 0);
+    return value;
+  };
+  CHECK(option(SOL_SOCKET, SO_REUSEADDR) != 0);
+  CHECK(option(IPPROTO_TCP, TCP_NODELAY) != 0);
+  CHECK(option(IPPROTO_TCP, TCP_USER_TIMEOUT) == 1234);
+  dialer->stop();
+}
+
+// The dialer's silence is a minute.
+TEST_CASE("socket_dialer: a server is silent after half of the time that is left",
+          "[io][connector]") {
+  MuteSocket server;
+  server.listen();
+  const auto dialer = started();
+  const auto listener = std::make_shared<Listener>();
+  const auto limit_is_over = [listener](absl::string_view) {
+    listener->events.add("time is over");
+  };
+  SECTION("of the limit that was set first") {
+    const auto dial = dialer->dial(server.address(), std::nullopt, listener);
+    dialer->limit(dial, SocketLoop::now() + 400ms, limit_is_over);
+  }
+  SECTION("of a limit that is set when the server is connected") {
+    const auto dial = dialer->dial(server.address(), std::nullopt, listener);
+    REQUIRE(eventually([&] { return listener->is_connected.load(); }));
+    dialer->limit(dial, SocketLoop::now() + 1h, limit_is_over);
+    dialer->limit(dial, SocketLoop::now() + 400ms, limit_is_over);
+  }
+  CHECK(listener->events.next() == "is silent");
+  dialer->stop();
+  CHECK(listener->events.is_empty());
+}
+
+TEST_CASE("socket_dialer: a slow server is silent when its time is over", "[io][connector]") {
+  MuteSocket server;
+  server.listen();
+  // Three times the handshake is more than the time that is left.
+  const auto dialer = started([](const Descriptor& socket, const actors::SocketAddress& to) {
+    return actors::begin_connect(socket, to) && ::poll(nullptr, 0, 200) == 0;
+  });
+  const auto listener = std::make_shared<Listener>();
+  const auto dial = dialer->dial(server.address(), std::nullopt, listener);
+  for (const bool is_last : {false, true}) {
+    dialer->limit(dial, SocketLoop::now() + 300ms, [=, &dialer](absl::string_view so_far) {
+      listener->events.add(std::string(so_far));
+      if (is_last) dialer->hang_up(dial);
+    });
+  }
+  CHECK(listener->events.next() == "the server has sent nothing");
+  CHECK(listener->events.next() == "the server has sent nothing");
+  CHECK(listener->events.next() == "is silent");
   dialer->stop();
   CHECK(listener->events.is_empty());
 }

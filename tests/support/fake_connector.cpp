@@ -63,7 +63,7 @@ std::unique_ptr<actors::Connector::Attempt> FakeConnector::connect(const actors:
   const Address& address = peer.address;
   const bool is_shared = peer.sole_user == actors::UserId();
   attempts_.emplace(number, Wish{address, std::move(events), is_shared});
-  const Duration handshake = handshake_time(address);
+  const Duration handshake = handshake_time(address, timeout);
   if (faults_.fires(Fault::kHandshakeReset)) {
     clock_.after(std::min(handshake, timeout),
                  [this, number] { fail(number, absl::UnavailableError("handshake reset")); });
@@ -93,15 +93,15 @@ std::vector<FakeConnector::Standing> FakeConnector::open() const {
   return standing;
 }
 
-// A server that is late is dialed, and counts as silent after kSilence. Then gRPC connects, at once
-// while the address is remembered, and waits for the SETTINGS.
-Duration FakeConnector::handshake_time(const Address& address) {
+// A server that is late is dialed, and counts as silent after kSilence or half of the timeout. Then
+// gRPC connects, at once while the address is remembered, and waits for the SETTINGS.
+Duration FakeConnector::handshake_time(const Address& address, Duration timeout) {
   if (faults_.fires(Fault::kSettingsLate)) {
     const Duration late =
         faults_.dice(Fault::kSettingsLate).between(milliseconds(100), seconds(19));
     if (silent_.has(address, clock_.now())) return late;
     silent_.add(address, clock_.now());
-    return actors::SocketDialer::kSilence + late;
+    return std::min<Duration>(actors::SocketDialer::kSilence, timeout / 2) + late;
   }
   if (faults_.fires(Fault::kHandshakeSlow))
     return faults_.dice(Fault::kHandshakeSlow).between(milliseconds(1), seconds(8));

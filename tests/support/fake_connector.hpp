@@ -112,7 +112,7 @@ class FakeConnector final : public actors::Connector {
     std::weak_ptr<const FakeConnection> connection = {};
   };
 
-  Duration handshake_time(const Address& address);
+  Duration handshake_time(const Address& address, Duration timeout);
   void answer(std::uint64_t number, BackendState seen);
   void fail(std::uint64_t number, absl::Status why);
   void close_later(const Address& address, Duration soonest, Duration latest);
