@@ -86,10 +86,12 @@ void EndpointSet::update(const EndpointsPtr& slice, LbEffects& effects) {
     let_go(*entry, effects);
     is_any_gone = true;
   }
-  // The endpoint that is gone may have been the last to hold an address that was found unfit.
+  // The endpoint that is gone may have been the last to hold an address. If that address was found
+  // unfit, an unfit member may be fit. If it was found fit, a fit member with another address may
+  // be unfit.
   if (is_any_gone) {
     for (Entry* entry : order_) {
-      if (!entry->fit) tally(*entry);
+      if (!entry->fit || entry->endpoint->addresses.size() > 1) tally(*entry);
     }
   }
   shrink_if_sparse(entries_);

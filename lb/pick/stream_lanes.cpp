@@ -15,6 +15,11 @@
 #include "messages/invariant.hpp"
 
 namespace signalbox::lb {
+namespace {
+
+constexpr std::uint32_t kNoLimit = 0x7fffffff;
+
+}  // namespace
 
 // A call that waits. The hall's mutex guards the members.
 class StreamWait::Place {
@@ -57,6 +62,9 @@ struct StreamLanes::Hall {
   std::mutex mutex;  ///< Guards the members below, and the members of all places.
   std::list<std::shared_ptr<StreamWait::Place>> places;
   bool is_asked = false;  ///< `wanted` was called, and is not called again yet (L6).
+  /// The last known limit. A connection without a known limit gets it, too: as one without a
+  /// limit it would take all calls, and they would wait in its transport.
+  std::uint32_t limit = kNoLimit;
   /// All lanes of the StreamLanes; those that are not in `order` are used again when no call is on
   /// them.
   std::vector<std::shared_ptr<const Lane>> lanes;
@@ -71,9 +79,10 @@ class StreamLanes::Lane final : public CallTracker {
   void ended(const CallEnd& /*end*/) const noexcept override { release(); }
 
   /// Opens the lane for a connection. Preconditions: the hall's mutex is held, and is_unused().
-  void open(std::uint64_t number, ConnectionPtr connection, bool is_shared) const {
-    const std::uint32_t limit =
-        std::min(connection->stream_limit().value_or(kNoLimit), std::uint32_t{kNoLimit});
+  void open(std::uint64_t number,
+            ConnectionPtr connection,
+            bool is_shared,
+            std::uint32_t limit) const {
     connection_ = std::move(connection);
     is_shared_ = is_shared;
     number_ = number;
@@ -136,7 +145,6 @@ class StreamLanes::Lane final : public CallTracker {
 
  private:
   static constexpr std::uint64_t kOpen = std::uint64_t{1} << 63U;
-  static constexpr std::uint32_t kNoLimit = 0x7fffffff;
   static constexpr unsigned kLimitShift = 32;
 
   static std::uint64_t calls_in(std::uint64_t word) { return word & 0xffffffffU; }
@@ -303,7 +311,8 @@ void StreamLanes::add(std::uint64_t number, ConnectionPtr connection, bool is_sh
     const Lane* lane = unused != hall_->lanes.end() ? unused->get() : nullptr;
     if (lane == nullptr)
       lane = hall_->lanes.emplace_back(make_tracked<Lane>(retirement_, hall_)).get();
-    lane->open(number, std::move(connection), is_shared);
+    hall_->limit = std::min(connection->stream_limit().value_or(hall_->limit), kNoLimit);
+    lane->open(number, std::move(connection), is_shared, hall_->limit);
     const auto end = std::ranges::find_if(hall_->order, [](const auto& place) {
       return place.load(std::memory_order_relaxed) == nullptr;
     });

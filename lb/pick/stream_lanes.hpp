@@ -13,8 +13,9 @@
 //
 // Invariants
 //   L1  A lane never has more calls than the connection's stream_limit(), however many threads take
-//       streams at once. Exception: a connection that is shared with calls that take no stream, of
-//       which only the uses are known.
+//       streams at once. A connection without a known limit has the limit that was known last.
+//       Exception: a connection that is shared with calls that take no stream, of which only the
+//       uses are known.
 //   L2  The lanes are in the order in which their connections were made.
 //   L3  Calls get streams in the order in which they began to wait. While calls wait, a new call
 //       waits behind them.

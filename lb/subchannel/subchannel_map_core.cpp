@@ -702,6 +702,19 @@ void SubchannelMapCore::observe_counts(SubchannelMapEffects& effects) {
 
 // --- invariants ---
 
+void SubchannelMapCore::check_absent(
+    const absl::flat_hash_map<Address, PriorityNumber>& priorities) const {
+  std::size_t absent = 0;
+  for (const auto& [address, priority] : priorities) {
+    if (entries_.contains(address)) continue;
+    ++absent;
+    const auto found = absent_.find(address);
+    SIGNALBOX_INVARIANT(found != absent_.end() && found->second == priority,
+                        "I11: the first priority of an address without an entry");
+  }
+  SIGNALBOX_INVARIANT(absent == absent_.size(), "I11: absent addresses have no entry");
+}
+
 void SubchannelMapCore::check_invariants() const {
   std::size_t holds = 0;
   std::size_t lingering = 0;
@@ -733,11 +746,11 @@ void SubchannelMapCore::check_invariants() const {
     const auto named = priorities.find(address);
     SIGNALBOX_INVARIANT(entry.priority == (named == priorities.end() ? kNoPriority : named->second),
                         "I11: the first priority");
-    SIGNALBOX_INVARIANT(!absent_.contains(address), "I11: absent addresses have no entry");
     SIGNALBOX_INVARIANT(entry.is_probed == probes_of(*settings_, address).has_value() &&
                             (entry.is_probed || entry.probed.ok()),
                         "I10: which addresses are probed, and with which result");
   }
+  check_absent(priorities);
   for (const auto& [path, party] : parties_) {
     SIGNALBOX_INVARIANT(party.present || party.live.empty(),
                         "I4: the holds of a party that is gone are orphaned");

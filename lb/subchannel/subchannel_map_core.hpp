@@ -149,7 +149,7 @@ class SubchannelMapCore {
     PriorityNumber priority = kNoPriority;         ///< The first priority that has the address.
     bool is_probed = false;
     std::uint32_t ejections = 0;
-    std::uint32_t recorded = 0;  ///< `recorded_` when the configuration last had the address.
+    std::uint32_t recorded = 0;  ///< `recorded_` of the latest recording that found this entry.
     Instant since{};             ///< When the state in `counted` began.
     absl::Status probed;         ///< The result of the probes (I10); OK while there is none.
   };
@@ -210,6 +210,7 @@ class SubchannelMapCore {
   const absl::Status* verdict_on(const Address& address, const Entry& entry) const;
   void each_address(absl::FunctionRef<void(const Address&, PriorityNumber)> see) const;
   void record_priorities(const EndpointsPtr& endpoints);
+  void check_absent(const absl::flat_hash_map<Address, PriorityNumber>& priorities) const;
   void set_priority(Entry& entry, PriorityNumber priority);
   PriorityNumber take_priority(const Address& address);
   void count(const Entry& entry, std::int64_t amount);

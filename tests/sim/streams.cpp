@@ -57,7 +57,8 @@ class StreamsWorld final : public actors::PublicationListener {
             setting_.clock, setting_.chance, setting_.faults, setting_.complaints, setting_.trace),
         cell_(std::make_shared<lb::SnapshotCell>()),
         router_(cell_) {
-    setting_.connector->set_stream_limit(static_cast<std::uint32_t>(1 + setting_.chance.below(2)));
+    limit_ = static_cast<std::uint32_t>(1 + setting_.chance.below(2));
+    setting_.connector->set_stream_limit(limit_);
     setting_.clock.set_grid(
         setting_.chance.one_of(std::vector<Duration>{Duration(1), milliseconds(5)}));
     // A policy that keeps each host connected, or pick_first.
@@ -119,6 +120,7 @@ class StreamsWorld final : public actors::PublicationListener {
     lb::Pick pick;
     std::unique_ptr<lb::StreamWait> wait;  ///< Null: the call waits for no stream.
     bool runs = false;
+    bool has_stream = false;
   };
 
   // --- the acts ---
@@ -151,6 +153,7 @@ class StreamsWorld final : public actors::PublicationListener {
   void calm() {
     is_calm_ = true;
     setting_.faults.end();
+    setting_.connector->set_stream_limit(limit_);
     others_.clear();
     cluster_.max_connections = 2;
     serve();
@@ -190,6 +193,9 @@ class StreamsWorld final : public actors::PublicationListener {
     setting_.clock.after(setting_.chance.between(milliseconds(100), seconds(5)), [this] {
       if (is_calm_) return;
       cluster_.max_connections = setting_.chance.one_of(std::vector<unsigned>{1, 1, 2, 2, 3});
+      // A server that is slow to send its SETTINGS: its limit is not known.
+      setting_.connector->set_stream_limit(setting_.chance.percent(30) ? std::nullopt
+                                                                       : std::optional(limit_));
       serve();
       change_soon();
     });
@@ -263,7 +269,7 @@ class StreamsWorld final : public actors::PublicationListener {
     if (lanes == nullptr) return call.pick.put_off();
     switch (lanes->take(call.pick)) {
       case lb::StreamLanes::Answer::kTaken:
-        return run(number, call);
+        return run_on_stream(number, call);
       case lb::StreamLanes::Answer::kFull:
         return wait(number, call, *lanes);
       case lb::StreamLanes::Answer::kGone:
@@ -290,13 +296,25 @@ class StreamsWorld final : public actors::PublicationListener {
         return;
       case lb::StreamWait::Answer::kTaken:
         call.wait = nullptr;
-        return run(number, call);
+        return run_on_stream(number, call);
       case lb::StreamWait::Answer::kLost:
       case lb::StreamWait::Answer::kGone:
         call.wait = nullptr;
         call.pick.put_off();
         pick(number, call);
     }
+  }
+
+  void run_on_stream(std::uint64_t number, StreamCall& call) {
+    call.has_stream = true;
+    run(number, call);
+    const auto on_connection = std::ranges::count_if(calls_, [&](const auto& entry) {
+      return entry.second.has_stream && entry.second.runs &&
+             entry.second.pick.connection() == call.pick.connection();
+    });
+    setting_.complaints.require(on_connection <= std::ptrdiff_t{limit_},
+                                "no connection has more calls than its server allows [A105-8]",
+                                call.pick.connection()->address().str());
   }
 
   void run(std::uint64_t number, StreamCall& call) {
@@ -339,7 +357,7 @@ class StreamsWorld final : public actors::PublicationListener {
       });
       const auto of_others = std::ranges::count_if(
           others_, [&](const auto& entry) { return entry.second.get() == connection; });
-      return ours + of_others < static_cast<std::ptrdiff_t>(*connection->stream_limit());
+      return ours + of_others < std::ptrdiff_t{limit_};
     });
   }
 
@@ -368,6 +386,7 @@ class StreamsWorld final : public actors::PublicationListener {
   ClusterModel cluster_;
   std::shared_ptr<lb::SnapshotCell> cell_;
   lb::Router router_;
+  std::uint32_t limit_ = 1;  ///< The most calls that a server allows on a connection.
   protocol::SupervisorActor supervisor_;
   std::map<std::uint64_t, StreamCall> calls_;
   std::map<std::uint64_t, Use> others_;  ///< The calls of others, with their connections.

@@ -5,9 +5,11 @@
 //   1 … 3 connections to a host, changed at random ─▶ real actors ─▶ snapshots ─▶ calls
 //   resets, slow handshakes, deaths of actors ─▶                  lanes ◀─ take, wait ─┘
 //   calls of others, which take no stream ─▶ connections that are shared
+//   limits that are not known ─▶ connections
 //
 // No call waits for long while a connection to its host has a free stream. A longer wait could last
-// until the call's deadline. In the end every call has run, and nothing is left.
+// until the call's deadline. No connection has more calls with a stream than its server allows,
+// whether its limit is known or not. In the end every call has run, and nothing is left.
 
 #pragma once
 

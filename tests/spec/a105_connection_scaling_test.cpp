@@ -284,6 +284,24 @@ TEST_CASE("connections: calls take the oldest that has a free stream",
   CHECK(endpoint.call().connection() == young.get());
 }
 
+TEST_CASE("connections: one without a known limit has as many streams as those before it",
+          "[lb][lanes][A105-10][A105-11]") {
+  Endpoint endpoint({link(2), link(std::nullopt)});
+  std::vector<Pick> calls;
+  for (int i = 0; i < 4; ++i)
+    calls.push_back(endpoint.call());
+  CHECK(endpoint.is_full());
+  const auto wait = endpoint.wait();
+  CHECK(endpoint.wanted == 1);
+
+  // The connection with the limit is lost. The next one has no known limit either.
+  endpoint.lanes.remove(1);
+  endpoint.lanes.add(3, link(std::nullopt), false);
+  CHECK(wait->is_over());
+  calls.push_back(endpoint.call());
+  CHECK(endpoint.is_full());
+}
+
 TEST_CASE("connections: an attempt begins when calls wait and there may be more connections",
           "[lb][subchannel][A105-11]") {
   SubchannelCore core = connected(2);

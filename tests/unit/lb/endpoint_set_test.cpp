@@ -173,6 +173,26 @@ TEST_CASE("endpoint_set: an unfit address counts no more when no endpoint holds 
   CHECK(set.fit() == HostTally{2, 2});
 }
 
+TEST_CASE("endpoint_set: a fit address counts no more when no endpoint holds it",
+          "[lb][endpoint_set]") {
+  EndpointSet set(Connects::kAtOnce, kAttemptDelay, nullptr, EndpointSet::Unreachable::kFit);
+  LbEffects effects;
+  set.update(slice_of({"x", "z"}), effects);
+  SubchannelStateChanged unhealthy = ready("x");
+  unhealthy.healthy = false;
+  set.observe(unhealthy, effects);
+  set.observe(ready("z"), effects);
+  REQUIRE(set.fit() == HostTally{1, 1});
+
+  // The new endpoint selects x, which is READY, and releases z. The old endpoint z goes after that.
+  effects.clear();
+  set.update(slice_of({"x,z"}), effects);
+
+  CHECK(count_of<ReleaseSubchannel>(effects) == 1);
+  CHECK(set.fit() == HostTally{});
+  CHECK(set.all() == HostTally{1, 1});
+}
+
 TEST_CASE("endpoint_set: says of each READY endpoint who it is and who counts its calls",
           "[lb][endpoint_set][A61]") {
   EndpointSet set(Connects::kAtOnce);

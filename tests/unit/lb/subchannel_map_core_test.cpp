@@ -801,10 +801,14 @@ TEST_CASE("subchannel_map: an address counts in the first priority that has it",
   const auto endpoints = [](const std::vector<Strings>& priorities) {
     auto made = std::make_shared<Endpoints>();
     for (const Strings& addresses : priorities) {
-      auto locality = std::make_shared<Locality>();
-      for (const std::string& address : addresses)
-        locality->endpoints.push_back({.addresses = {Address(address)}});
-      made->priorities.push_back({.localities = {locality}});
+      // Addresses are in turn healthy, degraded and unhealthy.
+      Priority& priority = made->priorities.emplace_back();
+      const auto lists = priority.lists();
+      for (std::size_t at = 0; at < addresses.size(); ++at) {
+        auto locality = std::make_shared<Locality>();
+        locality->endpoints.push_back({.addresses = {Address(addresses[at])}});
+        lists.at(at % lists.size())->push_back(locality);
+      }
     }
     return made;
   };
@@ -826,13 +830,22 @@ TEST_CASE("subchannel_map: an address counts in the first priority that has it",
   CHECK(idle(1) == 1);
   CHECK(idle(std::nullopt) == 1);  // The configuration does not name "d".
   map.core.check_invariants();
-  map.step(MapGenerationStarted{settings, 2, endpoints({{"c"}, {"a"}})});
+  map.step(MapGenerationStarted{settings, 2, endpoints({{"c", "b"}, {"e", "a", "b"}})});
+  CHECK(idle(0) == 2);
+  CHECK(idle(1) == 1);
+  CHECK(idle(std::nullopt) == 1);
+  map.core.check_invariants();
+  // "e" has no entry yet, "f" is unhealthy.
+  map.step(MapGenerationStarted{settings, 3, endpoints({{"c"}, {"a", "e", "f"}})});
   CHECK(idle(0) == 1);
   CHECK(idle(1) == 1);
+  for (const char* address : {"e", "f"})
+    map.acquire(address, holder("x"));
+  CHECK(idle(1) == 3);
   CHECK(idle(std::nullopt) == 2);
-  map.step(MapGenerationStarted{settings, 3, nullptr});
+  map.step(MapGenerationStarted{settings, 4, nullptr});
   CHECK(idle(0) == 0);
-  CHECK(idle(std::nullopt) == 4);
+  CHECK(idle(std::nullopt) == 6);
   map.core.check_invariants();
 }
 
