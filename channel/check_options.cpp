@@ -2,6 +2,7 @@
 #include "channel/check_options.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -89,14 +90,24 @@ absl::Status check_connections(const RuntimeOptions& options) {
   return absl::OkStatus();
 }
 
-constexpr std::size_t kLeastRecordBytes = std::size_t{1} << 20U;
-
 absl::Status check_record(const std::optional<RecordOptions>& record) {
+  constexpr std::uint64_t kLeast = std::uint64_t{1} << 20U;
+  // Two files of 2 GiB, the most that `signalbox replay` reads of a file.
+  constexpr std::uint64_t kMost = std::uint64_t{4} << 30U;
   if (!record) return absl::OkStatus();
   if (record->path.empty()) return wrong("record.path", "must not be empty");
-  if (record->max_bytes >= kLeastRecordBytes) return absl::OkStatus();
-  return wrong("record.max_bytes",
-               absl::StrCat("must be at least 1048576 (1 MiB), found ", record->max_bytes));
+  if (record->max_bytes < kLeast) {
+    return wrong("record.max_bytes",
+                 absl::StrCat("must be at least 1048576 (1 MiB), found ", record->max_bytes));
+  }
+  if (record->max_bytes > kMost) {
+    return wrong(
+        "record.max_bytes",
+        absl::StrCat("must be at most 4294967296 (4 GiB), because `signalbox replay` reads "
+                     "files of at most 2 GiB, found ",
+                     record->max_bytes));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status check_threads(std::size_t threads) {

@@ -29,6 +29,22 @@ std::size_t transports_of(const xds::Bootstrap& bootstrap) {
   return xds::distinct_servers(bootstrap).size() + (bootstrap.resources_file ? 1 : 0);
 }
 
+// `target` is empty or none of the ports. If it is empty, there is not just one port.
+absl::Status no_such_target(const std::string& target, const actors::ReplayHost::Ports& ports) {
+  const std::string in_use =
+      absl::StrJoin(ports, ", ", [](std::string* out, const auto& port) { *out += port.first; });
+  if (!target.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("target: '",
+                     target,
+                     "' is not in use then",
+                     in_use.empty() ? "" : absl::StrCat("; there are: ", in_use)));
+  }
+  if (in_use.empty()) return absl::InvalidArgumentError("no target is in use then");
+  return absl::InvalidArgumentError(
+      absl::StrCat("--target is needed, because several targets are in use then: ", in_use));
+}
+
 // Latencies are not shown, so the clock of the instruments may stand still.
 std::chrono::steady_clock::time_point no_time() {
   return {};
@@ -142,16 +158,7 @@ absl::StatusOr<std::string> Replay::explain_json(const ExplainQuestion& question
   const auto& ports = host_->ports();
   auto found = ports.find(question.target);
   if (question.target.empty() && ports.size() == 1) found = ports.begin();
-  if (found == ports.end()) {
-    std::vector<std::string> in_use;
-    for (const auto& [name, port] : ports)
-      in_use.push_back(name);
-    return absl::InvalidArgumentError(absl::StrCat(
-        "target: '",
-        question.target,
-        "' is not in use then",
-        in_use.empty() ? "" : absl::StrCat("; there are: ", absl::StrJoin(in_use, ", "))));
-  }
+  if (found == ports.end()) return no_such_target(question.target, ports);
   const auto& [name, port] = *found;
   const std::uint64_t seed = question.seed.value_or(0);
   const QuestionHeaders headers(question);

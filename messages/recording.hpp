@@ -119,7 +119,7 @@ struct StreamLeft {
 /// A subchannel began to connect. `attempt` is unique in the recording.
 struct ConnectBegan {
   std::uint64_t attempt = 0;
-  std::string peer;  ///< The address; with TLS, the address and the target's authority.
+  std::string peer;  ///< The address, the target's authority, and whether TLS is used.
   /// The subchannel, which may have several connections (A105). Unique in the recording; 0:
   /// unknown.
   std::uint64_t holder = 0;

@@ -26,13 +26,17 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// The longest file that is read, in bytes.
+// The longest recording and the longest output that is read, in bytes.
 constexpr std::size_t kMostBytes = std::size_t{2} << 30U;
 
 constexpr absl::Duration kLatest = absl::Hours(24 * 365 * 10);  // The latest --until.
 
+absl::StatusOr<std::string> read_text(const std::string& path) {
+  return actors::read_file(path, kMostBytes, /*limit=*/"");
+}
+
 absl::StatusOr<xds::ReadRecording> read_segment(const std::string& path) {
-  const auto text = actors::read_file(path, kMostBytes);
+  const auto text = read_text(path);
   if (!text.ok()) return text.status();
   return xds::read_recording(*text, path);
 }
@@ -171,13 +175,13 @@ OrderedJson data_of(const Recording& recording,
   return data;
 }
 
-int print_difference(const ReplayOptions& options, const Outcome& outcome) {
-  const auto other = actors::read_file(options.diff);
-  if (!other.ok()) return fail_to_ask("replay", other.status());
-  const auto difference = first_difference(outcome.timeline.entries(), *other, options.diff);
-  if (!difference.ok()) return fail_to_ask("replay", difference.status());
+absl::StatusOr<int> print_difference(const ReplayOptions& options, const OrderedJson& data) {
+  const auto other = read_text(options.diff);
+  if (!other.ok()) return other.status();
+  const auto difference = first_difference(data, *other, options.diff);
+  if (!difference.ok()) return difference.status();
   if (!*difference) {
-    std::cout << "equal: " << outcome.timeline.entries().size() << " entries\n";
+    std::cout << "equal: " << data["entries"].size() << " entries\n";
     return kExitOk;
   }
   std::cout << **difference;
@@ -203,14 +207,16 @@ absl::StatusOr<int> replay(const ReplayOptions& options) {
     if (!explanation.ok()) return explanation.status();
     outcome.explanation = *std::move(explanation);
   }
-  if (!options.diff.empty()) return print_difference(options, outcome);
+  if (!options.diff.empty())
+    return print_difference(options, data_of(*recording, **replay, outcome));
   if (options.json) {
     std::cout << data_of(*recording, **replay, outcome)
                      .dump(2, ' ', false, OrderedJson::error_handler_t::replace)
               << "\n";
     return kExitOk;
   }
-  std::cout << heading(*recording, **replay) << timeline_text(outcome.timeline.entries());
+  std::cout << heading(*recording, **replay) << timeline_text(outcome.timeline.entries())
+            << unmatched_text((*replay)->unmatched());
   if (!options.until.empty()) {
     std::cout << "\nat " << absl::FormatDuration(absl::FromChrono((*replay)->elapsed())) << ":\n"
               << state_text((*replay)->status());

@@ -70,13 +70,14 @@ void add_priority(std::string& text, const ClusterStatus& cluster, std::size_t i
   }
 }
 
-absl::StatusOr<std::vector<TimelineEntry>> entries_of(absl::string_view text,
+absl::Status no_output(const std::string& name) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, ": not the output of `signalbox replay --json`"));
+}
+
+absl::StatusOr<std::vector<TimelineEntry>> entries_of(const OrderedJson& json,
                                                       const std::string& name) {
-  const auto wrong = [&] {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, ": not the output of `signalbox replay --json`"));
-  };
-  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto wrong = [&] { return no_output(name); };
   if (!json.is_object() || !json.contains("entries") || !json["entries"].is_array()) return wrong();
   std::vector<TimelineEntry> entries;
   for (const auto& entry : json["entries"]) {
@@ -92,6 +93,36 @@ absl::StatusOr<std::vector<TimelineEntry>> entries_of(absl::string_view text,
                        entry["text"].get<std::string>()});
   }
   return entries;
+}
+
+// Only if all of these are equal, a difference of the entries is one of the builds.
+struct Basis {
+  const char* key;
+  const char* other;  // What differs if it is not equal.
+};
+
+constexpr Basis kBases[] = {{"recorded", "another recording"},
+                            {"events", "other events of the recording (is FILE.old missing?)"},
+                            {"until_ns", "another --until"}};
+
+absl::Status compare_bases(const OrderedJson& here,
+                           const OrderedJson& there,
+                           const std::string& name) {
+  for (const Basis& basis : kBases) {
+    if (!there.contains(basis.key)) return no_output(name);
+    if (here[basis.key] == there[basis.key]) continue;
+    return absl::InvalidArgumentError(absl::StrCat(name,
+                                                   ": cannot be compared, it is of ",
+                                                   basis.other,
+                                                   ": ",
+                                                   basis.key,
+                                                   " is ",
+                                                   there[basis.key].dump(),
+                                                   " there and ",
+                                                   here[basis.key].dump(),
+                                                   " here"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -141,25 +172,39 @@ OrderedJson entries_json(const std::vector<TimelineEntry>& entries) {
   return list;
 }
 
-absl::StatusOr<std::optional<std::string>> first_difference(
-    const std::vector<TimelineEntry>& entries, absl::string_view other, const std::string& name) {
-  const auto others = entries_of(other, name);
+std::string unmatched_text(std::uint64_t unmatched) {
+  if (unmatched == 0) return "";
+  return absl::StrCat(
+      "\nunmatched: ",
+      unmatched,
+      "; so often the actors asked for something that the recording does not have.\n"
+      "More than a few say that the replay went another way than the process.\n");
+}
+
+absl::StatusOr<std::optional<std::string>> first_difference(const OrderedJson& here,
+                                                            absl::string_view other,
+                                                            const std::string& name) {
+  const auto there = OrderedJson::parse(other, nullptr, /*allow_exceptions=*/false);
+  const auto others = entries_of(there, name);
   if (!others.ok()) return others.status();
+  if (auto status = compare_bases(here, there, name); !status.ok()) return status;
+  const auto entries = entries_of(here, "this replay");
+  if (!entries.ok()) return entries.status();
   const auto at = [](const auto& list, std::size_t index, int digits = kMilliseconds) {
     return index < list.size() ? line_of(list[index], 0, digits) : "      (nothing more)";
   };
-  for (std::size_t i = 0; i < std::max(entries.size(), others->size()); ++i) {
-    std::string here = at(entries, i);
-    std::string there = at(*others, i);
+  for (std::size_t i = 0; i < std::max(entries->size(), others->size()); ++i) {
+    std::string line = at(*entries, i);
+    std::string other_line = at(*others, i);
     const bool is_same_time =
-        i < entries.size() && i < others->size() && entries[i].at == (*others)[i].at;
-    if (here == there) {
+        i < entries->size() && i < others->size() && (*entries)[i].at == (*others)[i].at;
+    if (line == other_line) {
       if (is_same_time) continue;
-      here = at(entries, i, kNanoseconds);
-      there = at(*others, i, kNanoseconds);
+      line = at(*entries, i, kNanoseconds);
+      other_line = at(*others, i, kNanoseconds);
     }
     return absl::StrCat(
-        "entry ", i + 1, " differs:\n  here: ", here, "\n  ", name, ": ", there, "\n");
+        "entry ", i + 1, " differs:\n  here: ", line, "\n  ", name, ": ", other_line, "\n");
   }
   return std::nullopt;
 }

@@ -4,10 +4,12 @@
 //
 //   TimelineEntry each change ─┬▶ [timeline_text]  lines
 //                              ├▶ [entries_json] ─▶ --json ─▶ FILE ─▶ --diff FILE
-//   RuntimeStatus ─────────────┴▶ [state_text]     a tree        └▶ [first_difference]
+//   RuntimeStatus ─────────────┼▶ [state_text]     a tree        └▶ [first_difference]
+//   Replay::unmatched() ───────┴▶ [unmatched_text] how far the lines can be trusted
 
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,11 +32,15 @@ std::string state_text(const RuntimeStatus& status);
 /// An array; `at_ns` is a number, all others are texts.
 nlohmann::ordered_json entries_json(const std::vector<channel::TimelineEntry>& entries);
 
-/// Compares with the output of `signalbox replay --json` (`other`, of the file `name`). nullopt:
-/// the entries are equal. INVALID_ARGUMENT: `other` is no such output.
-absl::StatusOr<std::optional<std::string>> first_difference(
-    const std::vector<channel::TimelineEntry>& entries,
-    absl::string_view other,
-    const std::string& name);
+/// What it means that the actors asked so often for something that the recording does not have;
+/// empty for 0.
+std::string unmatched_text(std::uint64_t unmatched);
+
+/// Compares the output of `signalbox replay --json` with that of another build (`other`, of the
+/// file `name`). nullopt: the entries are equal. INVALID_ARGUMENT: `other` is no such output, or is
+/// of other events or of another time.
+absl::StatusOr<std::optional<std::string>> first_difference(const nlohmann::ordered_json& here,
+                                                            absl::string_view other,
+                                                            const std::string& name);
 
 }  // namespace signalbox::tools

@@ -39,7 +39,9 @@ void go_first(const fs::path& way, std::deque<fs::path>& steps) {
 
 }  // namespace
 
-absl::StatusOr<std::string> read_file(const std::string& path, std::size_t max_bytes) {
+absl::StatusOr<std::string> read_file(const std::string& path,
+                                      std::size_t max_bytes,
+                                      absl::string_view limit) {
   std::error_code error;
   if (fs::is_directory(path, error)) {
     return absl::NotFoundError(absl::StrCat("cannot read ", path, ": it is a folder"));
@@ -53,7 +55,9 @@ absl::StatusOr<std::string> read_file(const std::string& path, std::size_t max_b
                                                      max_bytes,
                                                      " bytes, found ",
                                                      found,
-                                                     " (limit max_file_bytes)"));
+                                                     limit.empty() ? "" : " (limit ",
+                                                     limit,
+                                                     limit.empty() ? "" : ")"));
   };
   const std::uintmax_t size = fs::file_size(path, error);
   if (!error && size > max_bytes) return too_long(absl::StrCat(size));

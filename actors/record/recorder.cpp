@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,13 +39,35 @@ std::size_t size_of(const OutsideEvent& event) {
   return size;
 }
 
-absl::Status failed(const std::string& path, const char* what) {
+absl::Status failed(const std::string& path, const std::string& what) {
   return absl::UnavailableError(
       absl::StrCat("recording ", path, ": cannot ", what, ": ", std::strerror(errno)));
 }
 
 std::string old_of(const std::string& path) {
   return path + ".old";
+}
+
+std::string lock_of(const std::string& path) {
+  return path + ".lock";
+}
+
+// The descriptor holds the path's lock until it is closed.
+absl::StatusOr<Descriptor> lock_path(const std::string& path) {
+  const std::string name = lock_of(path);
+  const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
+  Descriptor lock(::open(name.c_str(), flags, S_IRUSR | S_IWUSR));
+  if (*lock < 0) return failed(path, "open the file " + name);
+  const bool is_taken = ::flock(*lock, LOCK_EX | LOCK_NB) != 0;
+  if (is_taken && errno != EWOULDBLOCK) return failed(path, "lock the file " + name);
+  struct stat found{};
+  if (::fstat(*lock, &found) != 0) return failed(path, "look at the file " + name);
+  // A file without a name was that of a recorder which ended between open() and flock().
+  if (is_taken || found.st_nlink == 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "recording ", path, ": another runtime records to this path; give each a path of its own"));
+  }
+  return lock;
 }
 
 absl::Status write_to(const Descriptor& file, const std::string& path, const std::string& bytes) {
@@ -113,6 +136,9 @@ absl::StatusOr<std::shared_ptr<Recorder>> Recorder::start(RecorderOptions option
     if (!S_ISREG(found.st_mode))
       return absl::InvalidArgumentError(absl::StrCat("recording ", path, ": is no regular file"));
   }
+  auto lock = lock_path(path);
+  if (!lock.ok()) return lock.status();
+  recorder->lock_ = *std::move(lock);
   if (auto status = recorder->begin_segment(0); !status.ok()) return status;
   recorder->thread_ = std::thread([raw = recorder.get()] { raw->run(); });
   return recorder;
@@ -129,6 +155,9 @@ void Recorder::finish() {
   }
   changed_.notify_one();
   if (thread_.joinable()) thread_.join();
+  if (*lock_ < 0) return;
+  ::unlink(lock_of(options_.path).c_str());  // While it is locked: later it may be another's.
+  lock_ = Descriptor();
 }
 
 void Recorder::note(OutsideEvent event) {
@@ -172,7 +201,7 @@ void Recorder::run() {
     lock.lock();
     if (status.ok()) continue;
     has_failed_ = true;
-    options_.count_dropped(waiting_.size());
+    options_.count_dropped(events.size() + waiting_.size());
     waiting_.clear();
     return;
   }

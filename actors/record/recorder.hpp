@@ -17,6 +17,9 @@
 // fails, for example because the process has no descriptor left, FILE goes on. The recorder tries
 // again with the next events. Meanwhile FILE may become twice as long as a segment; then events are
 // dropped until a next segment begins.
+//
+// The path belongs to one recorder: it holds a lock (flock) on FILE.lock, and removes that file in
+// the end. The lock ends with the process, so the FILE.lock of a killed process stops no other.
 
 #pragma once
 
@@ -47,7 +50,8 @@ struct RecorderOptions {
   /// Called on the recorder's thread: when a next segment cannot begin, but not again before one
   /// could; and when the file takes no more events, which ends the recording.
   std::function<void(const std::string& why)> complain;
-  /// Called for events that are not in the file.
+  /// Called for events that are not in the file. When a write fails, all events of that write
+  /// count, though the file may have the first of them.
   std::function<void(std::uint64_t events)> count_dropped;
   /// Called on the recorder's thread for each attempt to begin a next segment that has failed.
   std::function<void()> count_late;
@@ -58,8 +62,8 @@ struct RecorderOptions {
 
 class Recorder {
  public:
-  /// Creates the file. Returns an error that names the path if that is not possible. All functions
-  /// of `options` must be set.
+  /// Creates the file. Returns an error that names the path if that is not possible, or if another
+  /// recorder has the path. All functions of `options` must be set.
   static absl::StatusOr<std::shared_ptr<Recorder>> start(RecorderOptions options);
 
   /// As finish().
@@ -67,8 +71,8 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  /// Writes all events that were noted before, and joins the thread. Later events are not recorded.
-  /// Must not run on two threads at a time.
+  /// Writes all events that were noted before, joins the thread, and leaves the path to other
+  /// recorders. Later events are not recorded. Must not run on two threads at a time.
   void finish();
 
   /// Thread-safe. Takes a lock for a moment, and waits for no file.
@@ -86,6 +90,7 @@ class Recorder {
 
   RecorderOptions options_;
   const Instant begin_;
+  Descriptor lock_;  // Of FILE.lock; negative: the path is not this recorder's.
   // Only the thread uses these members, after start().
   Descriptor file_;
   std::size_t segment_bytes_ = 0;

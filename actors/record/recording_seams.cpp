@@ -9,6 +9,7 @@
 
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 #include "actors/io/ads_transport.hpp"
 #include "actors/io/name_lookup.hpp"
@@ -262,8 +263,13 @@ class RecordingRelay final : public AskRelay {
 }  // namespace
 
 std::string peer_text(const Peer& peer) {
-  return peer.tls == nullptr ? peer.address.str()
-                             : absl::StrCat(peer.address.str(), " as ", peer.authority);
+  return absl::StrCat(peer.address.str(), peer.tls == nullptr ? " for " : " as ", peer.authority);
+}
+
+Peer named_peer(const std::string& text) {
+  std::vector<std::string> parts = absl::StrSplit(text, absl::MaxSplits(' ', 2));
+  parts.resize(3);
+  return {.address = Address(std::move(parts[0])), .authority = std::move(parts[2])};
 }
 
 std::string probe_text(const HealthProber::Target& target, const HealthCheck& check) {

@@ -23,10 +23,14 @@
 
 namespace signalbox::actors {
 
-/// Names a peer in recordings.
+/// Names a peer in recordings, by its address and the target's authority: "10.0.0.1:80 for orders",
+/// with TLS "10.0.0.1:80 as orders".
 std::string peer_text(const Peer& peer);
 
-/// Names a probe in recordings: the endpoint, its cluster and the check.
+/// The peer that peer_text() has named, without its TLS.
+Peer named_peer(const std::string& text);
+
+/// Names a probe in recordings: the peer, its cluster and the check.
 std::string probe_text(const HealthProber::Target& target, const HealthCheck& check);
 
 /// Puts recording seams before all that the environment has from outside, and sets its `recorder`.

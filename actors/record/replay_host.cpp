@@ -31,7 +31,7 @@ struct ReplayHost::Machinery {
       : time(kBegin),
         script(make_script(recording, kBegin)),
         make_port(std::move(make)),
-        asks(std::make_shared<ReplayedAsks>()),
+        asks(std::make_shared<ReplayedAsks>(script, time)),
         stage(time) {
     replay_outside(script, time, servers, own);
     own.ask_relay = asks;

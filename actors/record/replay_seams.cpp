@@ -2,6 +2,7 @@
 #include "actors/record/replay_seams.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 #include <utility>
 
@@ -13,12 +14,16 @@
 #include "actors/io/name_lookup.hpp"
 #include "actors/reclaimer.hpp"
 #include "actors/record/recording_seams.hpp"
+#include "xds/bootstrap.hpp"
 #include "xds/record/ads_messages.hpp"
 
 namespace signalbox::actors {
 namespace {
 
 using ScriptPtr = std::shared_ptr<Script>;
+
+// A recorded attempt has begun at the latest this long after the ask or the wake that led to it.
+constexpr Duration kAskToAttempt = std::chrono::seconds(1);
 
 // The first of the list, which is removed; nullptr if there is none.
 template <typename Entry>
@@ -190,7 +195,7 @@ class ReplayedConnector final : public Connector {
   std::unique_ptr<Attempt> connect(const Peer& peer, Duration timeout, Events events) override {
     const std::string name = peer_text(peer);
     auto wish = std::make_shared<std::optional<Events>>(std::move(events));
-    const auto recorded = answer_for(name);
+    const auto recorded = answer_for(script_->attempts[peer.authority][name], failing_[name]);
     if (recorded == nullptr) ++script_->unmatched;
     if (recorded == nullptr || (!recorded->made && !recorded->ended)) {
       // The recorded runtime gave the attempt up, or the recording has ended.
@@ -223,9 +228,8 @@ class ReplayedConnector final : public Connector {
 
   // A carried failure stays the answer until the next recorded attempt begins. Null: the recording
   // has no further attempt.
-  std::shared_ptr<Script::Attempt> answer_for(const std::string& peer) {
-    auto& list = script_->attempts[peer];
-    auto& failing = failing_[peer];
+  std::shared_ptr<Script::Attempt> answer_for(Script::Attempts& list,
+                                              std::shared_ptr<Script::Attempt>& failing) {
     const auto is_failure = [](const Script::Attempt& first) {
       return first.carried && !first.made && first.ended;
     };
@@ -363,6 +367,7 @@ class ScriptWriter {
   void add(const RecordedEvent& event) {
     at_ = begin_ + event.at;
     carried_ = event.carried;
+    if (carried_) script_.resumed = at_;
     script_.end = at_;
     std::visit([this](const auto& what) { on(what); }, event.what);
   }
@@ -372,9 +377,19 @@ class ScriptWriter {
 
   void on(const TargetClosed& event) { script_.program.push_back({at_, event}); }
 
-  void on(const TargetWoken& event) { script_.program.push_back({at_, event}); }
+  void on(const TargetWoken& event) {
+    if (carried_)
+      script_.woken.insert(event.target);
+    else
+      script_.program.push_back({at_, event});
+  }
 
-  void on(const PolicyAsked& event) { script_.program.push_back({at_, event}); }
+  void on(const PolicyAsked& event) {
+    if (carried_)
+      script_.asked[{event.target, event.ask.address}].emplace(event.path, event.ask);
+    else
+      script_.program.push_back({at_, event});
+  }
 
   void on(const StreamBegan& event) {
     streams_[{event.server, event.stream}] =
@@ -466,7 +481,8 @@ class ScriptWriter {
   std::shared_ptr<Script::Attempt> add_attempt(const Recorded& attempt) {
     auto script =
         std::make_shared<Script::Attempt>(Script::Attempt{attempt.began, attempt.carried, {}, {}});
-    return script_.attempts[attempt.peer].emplace_back(std::move(script));
+    return script_.attempts[named_peer(attempt.peer).authority][attempt.peer].emplace_back(
+        std::move(script));
   }
 
   // A connection of the holder has ended. Returns what described all of them; null: there are more.
@@ -512,7 +528,46 @@ std::shared_ptr<const AskTarget> ReplayedAsks::relay(const std::string& target,
                                                      const PolicyPath& path,
                                                      std::shared_ptr<const AskTarget> policy) {
   policies_[{target, path}] = policy;
+  // By then policies have their configurations, and have connected what needs no ask.
+  time_.at(time_.now(), [this, target, path] { resume(target, path); });
   return policy;
+}
+
+void ReplayedAsks::resume(const std::string& target, const PolicyPath& path) const {
+  const auto peers = script_->attempts.find(xds::data_plane_authority(target));
+  if (peers == script_->attempts.end()) return;
+  for (const auto& entry : peers->second) {
+    const Script::Attempts& attempts = entry.second;
+    if (attempts.empty()) continue;
+    const std::shared_ptr<Script::Attempt> next = attempts.front();
+    if (next->began > script_->resumed + kAskToAttempt) continue;
+    const auto again = ask_of(target, path, named_peer(entry.first).address, *next);
+    if (!again) continue;
+    const auto make = [this, &attempts, next, asked = PolicyAsked{target, path, *again}] {
+      if (!attempts.empty() && attempts.front() == next) ask(asked);
+    };
+    // The next policy must see what this one takes, so only an attempt after the segment's
+    // beginning waits for its time.
+    if (next->began <= time_.now())
+      make();
+    else
+      time_.at(next->began, make);
+  }
+}
+
+// What leads the policy to the attempt; nullopt: another policy is asked, or none.
+std::optional<PickAsk> ReplayedAsks::ask_of(const std::string& target,
+                                            const PolicyPath& path,
+                                            const Address& address,
+                                            const Script::Attempt& next) const {
+  if (const auto asked = script_->asked.find({target, address}); asked != script_->asked.end()) {
+    if (const auto own = asked->second.find(path); own != asked->second.end()) return own->second;
+    for (const auto& [other, ask] : asked->second) {
+      if (policies_.contains({target, other})) return std::nullopt;
+    }
+  }
+  if (!next.carried && !script_->woken.contains(target)) return std::nullopt;
+  return PickAsk{PickAsk::Kind::kConnect, address};
 }
 
 void ReplayedAsks::ask(const PolicyAsked& asked) const {

@@ -16,7 +16,8 @@
 // not be connected to before the segment fails again until the first recorded attempt begins. A
 // client takes only resources that it has asked for, and learns some names from others (the leaves
 // of an aggregate cluster). So carried responses come again when a request names more of their
-// resources, until a later response of their type.
+// resources, until a later response of their type. Some policies connect an endpoint only when a
+// call asks for it, so they are asked again for the connections that they had (ReplayedAsks).
 
 #pragma once
 
@@ -25,7 +26,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/ask_relay.hpp"
@@ -64,11 +67,17 @@ struct Script {
   };
 
   std::map<ServerId, std::deque<std::shared_ptr<Stream>>> streams;
-  std::map<std::string, std::deque<std::shared_ptr<Attempt>>> attempts;  ///< By peer.
+  using Attempts = std::deque<std::shared_ptr<Attempt>>;
+
+  std::map<std::string, std::map<std::string, Attempts>> attempts;  ///< By authority and peer.
   std::map<DnsName, std::deque<NameAnswered>> names;
   std::map<std::string, std::deque<Timed<ProbeAnswered>>> probes;
-  std::vector<Timed<OutsideEvent>> program;  ///< Of targets and asks.
-  Instant end{};                             ///< The time of the last event.
+  std::vector<Timed<OutsideEvent>> program;  ///< Of targets and asks, since the segment began.
+  /// The carried asks, by target and address.
+  std::map<std::pair<std::string, Address>, std::map<PolicyPath, PickAsk>> asked;
+  std::set<std::string> woken;  ///< The targets that the program woke before the segment.
+  Instant resumed{};            ///< When the segment began, if it began with a state.
+  Instant end{};                ///< The time of the last event.
   /// How often actors asked for something that the recording does not have.
   std::uint64_t unmatched = 0;
 };
@@ -77,8 +86,17 @@ struct Script {
 std::shared_ptr<Script> make_script(const Recording& recording, Instant begin);
 
 /// The policies of the replayed actors, by target and path.
+///
+/// A policy that registers is asked for the target's carried attempts and connections, unless a
+/// subchannel has taken them. An address with a carried ask is left to the policy that got the ask.
+/// If that policy is not there, or if there was no ask, any policy is asked: it ignores an address
+/// that it does not have.
 class ReplayedAsks final : public AskRelay {
  public:
+  /// The time must outlive it.
+  ReplayedAsks(std::shared_ptr<const Script> script, VirtualTime& time)
+      : script_(std::move(script)), time_(time) {}
+
   std::shared_ptr<const AskTarget> relay(const std::string& target,
                                          const PolicyPath& path,
                                          std::shared_ptr<const AskTarget> policy) override;
@@ -87,6 +105,14 @@ class ReplayedAsks final : public AskRelay {
   void ask(const PolicyAsked& asked) const;
 
  private:
+  void resume(const std::string& target, const PolicyPath& path) const;
+  std::optional<PickAsk> ask_of(const std::string& target,
+                                const PolicyPath& path,
+                                const Address& address,
+                                const Script::Attempt& next) const;
+
+  const std::shared_ptr<const Script> script_;
+  VirtualTime& time_;
   std::map<std::pair<std::string, PolicyPath>, std::weak_ptr<const AskTarget>> policies_;
 };
 

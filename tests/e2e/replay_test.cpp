@@ -3,6 +3,7 @@
 // A recorded failover, replayed: by the library and by `signalbox replay`.
 #include "channel/replay.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -131,6 +132,24 @@ Recording segment_from(const Recording& whole, std::size_t begin) {
 const char kBootstrap[] = R"({"node": {"id": "n"}, "xds_servers": [{"server_uri": "127.0.0.1:1",
     "channel_creds": [{"type": "insecure"}]}]})";
 
+/// A segment of a recording, as a file has it.
+std::string segment_bytes(const RecordingHeader& header, const std::vector<RecordedEvent>& events) {
+  std::string bytes = xds::recording_preamble() + xds::encode(header);
+  for (const RecordedEvent& event : events)
+    bytes += xds::encode(event);
+  return bytes;
+}
+
+/// The first shell commands below a heading of docs/operate.md.
+std::string commands_below(const std::string& heading) {
+  const std::string page = bytes_of(SIGNALBOX_OPERATE_PAGE);
+  const std::size_t section = page.find("\n## " + heading + "\n");
+  REQUIRE(section != std::string::npos);
+  const std::string fence = "```sh\n";
+  const std::size_t begin = page.find(fence, section) + fence.size();
+  return page.substr(begin, page.find("```", begin) - begin);
+}
+
 /// A response with the resources of the text.
 std::string response_of(ResourceType type, const std::string& nonce, const std::string& yaml) {
   envoy::service::discovery::v3::DiscoveryResponse response;
@@ -182,7 +201,7 @@ TEST_CASE("replay: a recorded failover has the same changes, and is the same eac
   INFO(text.errors);
   CHECK(text.status == 0);
   CHECK(text.errors.empty());
-  CHECK_THAT(text.output, Contains("to priority 1"));
+  CHECK_THAT(text.output, Contains("to priority 1") && !Contains("unmatched"));
   CHECK(replay_command(path).output == text.output);
 
   const Finished json = replay_command(path, {"--json"});
@@ -209,6 +228,12 @@ TEST_CASE("replay: a recorded failover has the same changes, and is the same eac
   INFO(late.output << late.errors);
   CHECK(late.status == 0);
   CHECK_THAT(late.output, Contains("xds:///orders: READY, ready") && Contains("* priority 0"));
+  CHECK_THAT(late.output,
+             Contains("\nxds:///orders  /demo.v1.Orders/Place  --seed 0\n") &&
+                 Contains("The call goes to 127.") && Contains(", in cluster c.\n"));
+  const Finished as_data = replay_command(path, {call[0], call[1], "--json"});
+  REQUIRE(as_data.status == 0);
+  CHECK(Json::parse(as_data.output)["explanation"]["outcome"] == "complete");
 }
 
 TEST_CASE("replay: a segment that has lost the events before it leads to the same end",
@@ -235,6 +260,45 @@ TEST_CASE("replay: a segment that has lost the events before it leads to the sam
     CHECK(status.targets[0].ready);
     REQUIRE(status.targets[0].clusters.size() == (is_aggregate ? 3 : 1));
     CHECK(status.targets[0].clusters[0].active == std::optional<std::size_t>(0));
+  }
+}
+
+TEST_CASE("replay: a segment connects a RING_HASH cluster that a call or the program had asked for",
+          "[e2e][replay]") {
+  const bool is_called = GENERATE(true, false);
+  INFO("by a call: " << is_called);
+  const TemporaryFolder folder;
+  const std::string path = folder.path("orders.rec");
+  {
+    const BackendProcess backend("c");
+    const auto plane = start_plane(absl::StrCat(listener_yaml("orders", "orders"),
+                                                routes_yaml("orders", "c"),
+                                                cluster_yaml("c", "", ", lb_policy: RING_HASH"),
+                                                endpoints_yaml("c", {{backend.address}})));
+    RuntimeOptions options = options_for(plane->address());
+    options.record = RecordOptions{.path = path};
+    auto runtime = start_runtime(std::move(options));
+    const auto channel = runtime->channel("xds:///orders");
+    if (is_called)
+      REQUIRE(call(channel).cluster == "c");
+    else
+      REQUIRE(channel->WaitForConnected(std::chrono::system_clock::now() + kPatience));
+  }
+  Recording whole = recording_of(path);
+  // What follows the connection is its end.
+  const auto made = std::ranges::find_if(whole.events, [](const RecordedEvent& event) {
+    return std::holds_alternative<ConnectMade>(event.what);
+  });
+  REQUIRE(made != whole.events.end());
+  whole.events.erase(made + 1, whole.events.end());
+  for (std::size_t begin = 0; begin <= whole.events.size(); ++begin) {
+    INFO("from event " << begin << " of " << whole.events.size());
+    const auto replay = start_replay(segment_from(whole, begin));
+    replay->run(replay->length() + 1s, nullptr);
+    const RuntimeStatus status = replay->status();
+    REQUIRE(status.targets.size() == 1);
+    CHECK(status.targets[0].state == ConnectivityState::kReady);
+    CHECK(replay->unmatched() == 0);
   }
 }
 
@@ -293,12 +357,32 @@ TEST_CASE("replay: a segment begins with what was in force when an update was re
   CHECK(addresses == std::vector<std::string>{"near 10.0.0.1:80", "far 10.0.0.3:80"});
 }
 
-TEST_CASE("replay: the outage of the demo, replayed twice, is the same", "[e2e][replay][demo]") {
+TEST_CASE("replay: the commands of docs/operate.md replay the outage of the demo, each time alike",
+          "[e2e][replay][demo]") {
   const TemporaryFolder folder;
   const std::string path = folder.path("demo.rec");
-  const Finished demo =
-      run_program({SIGNALBOX_PROGRAM, "demo", "--seconds", "4", "--rps", "50", "--record", path});
-  INFO(demo.output << demo.errors);
+  // A shorter demo than that of a reader.
+  const std::string script =
+      absl::StrCat("cd '",
+                   folder.path("."),
+                   "'\nPATH='",
+                   std::filesystem::path(SIGNALBOX_PROGRAM).parent_path().string(),
+                   "':$PATH\n",
+                   absl::StrReplaceAll(commands_below("Replaying an outage"), {{"12.5s", "3s"}}));
+  auto shell = start_program({"/usr/bin/env",
+                              "SIGNALBOX_DEMO_SECONDS=4",
+                              "SIGNALBOX_DEMO_RPS=50",
+                              "/bin/sh",
+                              "-c",
+                              script});
+  const Finished pasted = finish(shell, 3 * kPatience);
+  INFO(pasted.output << pasted.errors);
+  CHECK(pasted.status == 0);
+  CHECK_THAT(pasted.errors, !Contains("signalbox replay: "));
+  CHECK_THAT(pasted.output,
+             Contains("at 3s:\nxds:///orders: ") &&
+                 Contains("\nxds:///orders  /signalbox.demo.v1.Orders/Place  --seed 0\n") &&
+                 Contains("equal: "));
   const Finished first = replay_command(path, {"--json"});
   INFO(first.errors);
   REQUIRE(first.status == 0);
@@ -322,7 +406,7 @@ TEST_CASE("replay: bad files and questions get an error that says what is wrong"
   CHECK_THAT(error_of(replay_command(folder.write("a.rec", "GIF89a")), 2),
              Contains("not a recording of signalbox: it begins with 'GIF89a'"));
   CHECK_THAT(error_of(replay_command(folder.write("b.rec", "signalbox-recording 9\n")), 2),
-             Contains("a recording of format 9; this signalbox reads format 1"));
+             Contains("a recording of format 9; this signalbox reads format 2"));
   RecordingHeader header;
   header.version = "9.9.9";
   header.bootstrap = kBootstrap;
@@ -345,11 +429,190 @@ TEST_CASE("replay: bad files and questions get an error that says what is wrong"
              Contains("not the output of `signalbox replay --json`"));
   CHECK_THAT(error_of(replay_command(whole, {"--explain", "/a/b", "--target", "xds:///x"}), 2),
              Contains("target: 'xds:///x' is not in use then; there are: xds:///orders"));
+  CHECK_THAT(error_of(replay_command(folder.write("f.rec", head), {"--explain", "/a/b"}), 2),
+             Contains("no target is in use then"));
+  const std::string two = folder.write(
+      "g.rec", head + event + xds::encode(RecordedEvent{1s, false, TargetOpened{"xds:///b"}}));
+  CHECK_THAT(error_of(replay_command(two, {"--explain", "/a/b"}), 2),
+             Contains("--target is needed, because several targets are in use then: "
+                      "xds:///b, xds:///orders\n"));
   header.settings = {{"aggregate_mode", "many"}};
   const std::string bad =
       folder.write("e.rec", xds::recording_preamble() + xds::encode(header) + event);
   CHECK_THAT(error_of(replay_command(bad), 1),
              Contains("setting aggregate_mode has the value 'many'"));
+}
+
+TEST_CASE("replay: a recording and the output of another build may have 2 GiB", "[e2e][replay]") {
+  const TemporaryFolder folder;
+  // The files have a length, but no bytes on the disk.
+  const auto sparse = [&](const std::string& name, std::uintmax_t size) {
+    const std::string path = folder.write(name, "");
+    std::filesystem::resize_file(path, size);
+    return path;
+  };
+  const std::uintmax_t most = std::uintmax_t{2} << 30U;
+  const std::string large = sparse("large.json", (std::uintmax_t{64} << 20U) + 1);
+  const std::string too_large = sparse("too_large", most + 1);
+  const std::string whole = folder.write(
+      "a.rec", segment_bytes({.bootstrap = kBootstrap}, {{1s, false, TargetOpened{"xds:///a"}}}));
+  const std::string refusal = absl::StrCat("signalbox replay: cannot read ",
+                                           too_large,
+                                           ": must have at most ",
+                                           most,
+                                           " bytes, found ",
+                                           most + 1,
+                                           "\n");
+  CHECK(replay_command(too_large).errors == refusal);
+  CHECK(replay_command(whole, {"--diff", too_large}).errors == refusal);
+  CHECK_THAT(replay_command(whole, {"--diff", large}).errors,
+             Contains("not the output of `signalbox replay --json`"));
+}
+
+TEST_CASE("replay: the segment before the file goes first, if it is there and belongs to it",
+          "[e2e][replay]") {
+  struct Row {
+    const char* name;
+    std::uint64_t run;      // Of the file; that of the earlier one is 7.
+    std::uint64_t segment;  // Of the file; that of the earlier one is 0.
+    void (*change)(const std::string& earlier);
+    bool is_joined;
+    const char* warning;
+  };
+
+  const auto keep = [](const std::string&) {};
+  const auto remove = [](const std::string& earlier) { std::filesystem::remove(earlier); };
+  const auto cut = [](const std::string& earlier) {
+    std::ofstream(earlier, std::ios::binary | std::ios::app) << "half";
+  };
+  const auto damage = [](const std::string& earlier) {
+    std::fstream file(earlier, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(-1, std::ios::end) << '!';
+  };
+  const Row rows[] = {
+      {"it is there", 7, 1, keep, true, ""},
+      {"it is of another run", 8, 1, keep, false, ""},
+      {"a segment is missing between them", 7, 2, keep, false, ""},
+      {"the file is the first one", 7, 0, damage, false, ""},
+      {"it is missing",
+       7,
+       1,
+       remove,
+       false,
+       "signalbox replay: cannot read a.rec.old: No such file or directory: only a.rec is "
+       "replayed\n"},
+      {"it was cut off",
+       7,
+       1,
+       cut,
+       true,
+       "signalbox replay: a.rec.old ends within an event, at byte SIZE\n"},
+      {"it is damaged",
+       7,
+       1,
+       damage,
+       false,
+       "signalbox replay: a.rec.old: damaged at byte LAST: the checksum is not that of the bytes: "
+       "only a.rec is replayed\n"},
+  };
+  const std::string carried = "xds:///carried";
+  const RecordedEvent last{1500ms, false, TargetWoken{carried}};
+  for (const Row& row : rows) {
+    INFO(row.name);
+    const TemporaryFolder folder;
+    RecordingHeader header{.run = 7, .segment = 0, .bootstrap = kBootstrap};
+    const std::string before = segment_bytes(header, {{1s, false, TargetOpened{carried}}, last});
+    row.change(folder.write("a.rec.old", before));
+    header.run = row.run;
+    header.segment = row.segment;
+    const std::string path = folder.write("a.rec",
+                                          segment_bytes(header,
+                                                        {{1500ms, true, TargetOpened{carried}},
+                                                         {2s, false, TargetOpened{"xds:///new"}}}));
+    const Finished finished = replay_command(path, {"--json"});
+    CHECK(
+        absl::StrReplaceAll(finished.errors, {{folder.path(""), ""}}) ==
+        absl::StrReplaceAll(row.warning,
+                            {{"SIZE", std::to_string(before.size())},
+                             {"LAST", std::to_string(before.size() - xds::encode(last).size())}}));
+    REQUIRE(finished.status == 0);
+    const Json data = Json::parse(finished.output);
+    CHECK(data["events"] == (row.is_joined ? 3 : 2));
+    CHECK(data["entries"][0]["at_ns"] ==
+          std::chrono::nanoseconds(row.is_joined ? 1s : 1500ms).count());
+    REQUIRE(data["state"]["targets"].size() == 2);
+    CHECK(data["state"]["targets"][0]["name"] == carried);
+  }
+}
+
+TEST_CASE("replay: what the recording lacks is said", "[e2e][replay]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write(
+      "a.rec",
+      segment_bytes({.bootstrap = kBootstrap},
+                    {{1s, false, TargetOpened{"xds:///a"}}, {2500ms, false, EventsDropped{5}}}));
+  const Finished finished = replay_command(path);
+  CHECK(finished.status == 0);
+  CHECK(finished.errors ==
+        "signalbox replay: 5 events are missing at 2.5s: what follows may differ from what was\n");
+  // The client opens a stream to the control plane, of which the recording knows nothing.
+  CHECK_THAT(finished.output, Contains("\nunmatched: 1; "));
+  // Only a replay of the same can show that builds differ.
+  const std::string before = folder.write("before.json", replay_command(path, {"--json"}).output);
+  const Finished other = replay_command(path, {"--until", "2s", "--diff", before});
+  CHECK(other.status == 2);
+  CHECK(other.output.empty());
+  CHECK_THAT(other.errors, Contains("before.json: cannot be compared, it is of another --until"));
+}
+
+TEST_CASE("replay: --until is a time since the beginning, or a time of day", "[e2e][replay]") {
+  const TemporaryFolder folder;
+  RecordingHeader header{.bootstrap = kBootstrap};
+  header.started = std::chrono::sys_days(std::chrono::year(2026) / 11 / 28) + 11h + 59min + 50s;
+  const std::string path = folder.write(
+      "a.rec",
+      segment_bytes(
+          header, {{4s, false, TargetOpened{"xds:///a"}}, {15s, false, TargetOpened{"xds:///b"}}}));
+  for (const char* until : {"10s", "2026-11-28T12:00:00Z", "2026-11-28T14:00:00+02:00"}) {
+    INFO(until);
+    const Finished finished = replay_command(path, {"--until", until});
+    CHECK(finished.status == 0);
+    CHECK_THAT(finished.output, Contains("\nat 10s:\nxds:///a: ") && !Contains("xds:///b"));
+  }
+  const std::pair<const char*, const char*> wrong[] = {
+      {"2026-11-28T11:59:49Z", "is before the recording, which began at 2026-11-28T11:59:50.000Z"},
+      {"2037-01-01T00:00:00Z", "is more than ten years after the beginning"}};
+  for (const auto& [until, text] : wrong) {
+    const Finished finished = replay_command(path, {"--until", until});
+    CHECK(finished.status == 2);
+    CHECK_THAT(finished.errors, Contains(text));
+  }
+}
+
+TEST_CASE("replay: a resource file takes the place of a control plane", "[e2e][replay][file]") {
+  const TemporaryFolder folder;
+  const BackendProcess backend("c");
+  const std::string file =
+      folder.write("resources.yaml",
+                   absl::StrCat("resources:\n", simple_yaml("orders", "c", {backend.address})));
+  RuntimeOptions options = options_for("");
+  options.bootstrap_json = std::nullopt;
+  options.bootstrap_path =
+      folder.write("bootstrap.json", R"({"signalbox.resources": "resources.yaml"})");
+  const std::string path = folder.path("orders.rec");
+  options.record = RecordOptions{.path = path};
+  auto runtime = start_runtime(std::move(options));
+  const auto channel = runtime->channel("xds:///orders");
+  REQUIRE(call(channel).ok());
+  runtime.reset();                // Before the channel: the recording ends with the target in use.
+  std::filesystem::remove(file);  // A replay does not read it.
+
+  const Finished finished = replay_command(path, {"--explain", "/demo.v1.Orders/Place"});
+  CHECK(finished.status == 0);
+  CHECK(finished.errors.empty());
+  CHECK_THAT(finished.output,
+             Contains(absl::StrCat("The call goes to ", backend.address, ", in cluster c.")) &&
+                 !Contains("unmatched"));
 }
 
 TEST_CASE("replay: a runtime does not start when it cannot record", "[e2e][replay]") {

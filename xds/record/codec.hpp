@@ -4,7 +4,7 @@
 //
 //   RecordingHeader, RecordedEvent ─▶ [encode] ─▶ file ─▶ [read_recording] ─▶ Recording
 //
-//   "signalbox-recording 1\n"                      the magic word and the format's number
+//   "signalbox-recording 2\n"                      the magic word and the format's number
 //   length (4) checksum (4) Frame, …               numbers are little-endian; the first Frame is
 //                                                  the header, all others are events
 //
@@ -25,7 +25,7 @@
 namespace signalbox::xds {
 
 /// The number of the format that this signalbox writes and reads.
-inline constexpr int kRecordingFormat = 1;
+inline constexpr int kRecordingFormat = 2;
 
 /// The first line of a file.
 std::string recording_preamble();
@@ -41,8 +41,9 @@ struct ReadRecording {
 };
 
 /// `source`: the file's name, for errors. A file that was cut off has `cut_at`; it is an error if
-/// not even its header is whole. INVALID_ARGUMENT: the bytes are no recording, or are of another
-/// format. DATA_LOSS: the recording is damaged or was cut off within its header.
+/// not even its header is whole. INVALID_ARGUMENT: the bytes are no recording, are of another
+/// format, or have an event that this signalbox does not know. DATA_LOSS: the recording is damaged
+/// or was cut off within its header.
 absl::StatusOr<ReadRecording> read_recording(absl::string_view bytes, absl::string_view source);
 
 }  // namespace signalbox::xds

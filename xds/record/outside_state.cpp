@@ -19,6 +19,16 @@ constexpr std::uint64_t kFirstOfFailures = std::uint64_t{1} << 63U;
 // long, and all resources of a large mesh might be.
 constexpr std::size_t kMostResponseBytes = std::size_t{1} << 20U;
 
+// Keeps the value as the newest of its key. A full map forgets another key.
+template <typename Map>
+void keep_newest(Map& map,
+                 std::size_t most,
+                 typename Map::key_type key,
+                 typename Map::mapped_type value) {
+  if (map.size() >= most && !map.contains(key)) map.erase(map.begin());
+  map.insert_or_assign(std::move(key), std::move(value));
+}
+
 // The response, in parts of a bounded size if a response of its type may have some resources.
 std::vector<SeenResponse> parts_of(const SeenResponse& whole) {
   if (has_all(whole.type)) return {whole};
@@ -80,6 +90,20 @@ bool OutsideState::Stream::has_resources() const {
 
 void OutsideState::apply(const OutsideEvent& event) {
   std::visit([this](const auto& what) { on(what); }, event);
+}
+
+void OutsideState::on(const TargetClosed& event) {
+  targets_.erase(event.target);
+  std::erase_if(asks_, [&](const auto& ask) { return ask.second.target == event.target; });
+}
+
+void OutsideState::on(const TargetWoken& event) {
+  if (const auto found = targets_.find(event.target); found != targets_.end()) found->second = true;
+}
+
+void OutsideState::on(const PolicyAsked& event) {
+  if (targets_.contains(event.target))
+    keep_newest(asks_, kMostAnswers, {event.target, event.path, event.ask.address}, event);
 }
 
 // The client forgets no resource when a stream ends, so the resources stay. It may have used a
@@ -165,10 +189,8 @@ void OutsideState::on(const ConnectEnded& event) {
   // A lost connection is no failed attempt: the next attempt may succeed at once. An attempt beside
   // a connection (A105) does not make the peer fail.
   const bool has_connection = attempt.holder != 0 && connections_.contains(attempt.holder);
-  if (!attempt.is_made && !has_connection) {
-    if (failures_.size() >= kMostFailures) failures_.erase(failures_.begin());
-    failures_.insert_or_assign(attempt.peer, event.why);
-  }
+  if (!attempt.is_made && !has_connection)
+    keep_newest(failures_, kMostFailures, attempt.peer, event.why);
   forget(found);
 }
 
@@ -184,13 +206,11 @@ void OutsideState::forget(Attempts::iterator attempt) {
 }
 
 void OutsideState::on(const NameAnswered& event) {
-  if (names_.size() >= kMostAnswers) names_.erase(names_.begin());
-  names_.insert_or_assign(event.name, event);
+  keep_newest(names_, kMostAnswers, event.name, event);
 }
 
 void OutsideState::on(const ProbeAnswered& event) {
-  if (probes_.size() >= kMostAnswers) probes_.erase(probes_.begin());
-  probes_.insert_or_assign(event.probe, event);
+  keep_newest(probes_, kMostAnswers, event.probe, event);
 }
 
 // --- the state as events ----------------------------------------------------
@@ -223,10 +243,14 @@ void OutsideState::add_stream(ServerId server,
 
 std::vector<OutsideEvent> OutsideState::events() const {
   std::vector<OutsideEvent> all;
-  all.reserve(targets_.size() + names_.size() + probes_.size() +
-              2 * (failures_.size() + attempts_.size()));
-  for (const std::string& target : targets_)
+  all.reserve(asks_.size() + names_.size() + probes_.size() +
+              2 * (targets_.size() + failures_.size() + attempts_.size()));
+  for (const auto& [target, is_woken] : targets_) {
     all.emplace_back(TargetOpened{target});
+    if (is_woken) all.emplace_back(TargetWoken{target});
+  }
+  for (const auto& [key, ask] : asks_)
+    all.emplace_back(ask);
   for (const auto& [server, stream] : streams_)
     add_stream(server, stream, all);
   std::uint64_t number = kFirstOfFailures;

@@ -6,7 +6,10 @@
 //   OutsideEvent ─▶ apply() ─▶ [OutsideState] ─▶ events() ─▶ the beginning of a segment
 //
 // It keeps the newest answer of each subject: the resources of each control plane, the attempts and
-// connections that subchannels hold, the last failure of each peer, names, probes.
+// connections that subchannels hold, the last failure of each peer, names, probes. It also keeps
+// which targets the program has woken, and what picks have asked of policies: some policies connect
+// an endpoint only then. An ask may be older than the endpoint's last connection, so it means
+// nothing without an attempt or a failure.
 //
 // Resources. A response is accepted or refused as a whole (ACK, NACK), and a client uses the valid
 // resources of a refused response, too. So the state has the accepted resources and, after them,
@@ -26,6 +29,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -40,7 +44,7 @@ class OutsideState {
  public:
   /// Failures of more peers than this are forgotten.
   static constexpr std::size_t kMostFailures = 20'000;
-  /// The most names, and the most probes, of which the state has the newest answer.
+  /// The most names, probes and asks, of each of which the state has the newest.
   static constexpr std::size_t kMostAnswers = 20'000;
 
   void apply(const OutsideEvent& event);
@@ -83,13 +87,11 @@ class OutsideState {
 
   using Attempts = std::map<std::uint64_t, Attempt>;
 
-  void on(const TargetOpened& event) { targets_.insert(event.target); }
+  void on(const TargetOpened& event) { targets_.try_emplace(event.target); }
 
-  void on(const TargetClosed& event) { targets_.erase(event.target); }
-
-  void on(const TargetWoken&) {}
-
-  void on(const PolicyAsked&) {}
+  void on(const TargetClosed& event);
+  void on(const TargetWoken& event);
+  void on(const PolicyAsked& event);
 
   void on(const StreamBegan& event);
 
@@ -115,7 +117,9 @@ class OutsideState {
 
   void add_stream(ServerId server, const Stream& stream, std::vector<OutsideEvent>& all) const;
 
-  std::set<std::string> targets_;
+  std::map<std::string, bool> targets_;  ///< Whether the program has woken them.
+  /// By target, policy and address.
+  std::map<std::tuple<std::string, PolicyPath, Address>, PolicyAsked> asks_;
   std::map<ServerId, Stream> streams_;
   Attempts attempts_;
   std::map<std::uint64_t, std::size_t> connections_;  ///< How many each holder has; none is 0.

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/record/recorded_bootstrap.hpp"
 
+#include <algorithm>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 #include <nlohmann/json.hpp>
 
 namespace signalbox::xds {
@@ -8,15 +13,30 @@ namespace {
 
 using nlohmann::json;
 
-json servers_json(const std::vector<ServerConfig>& servers) {
-  json list = json::array();
-  for (const ServerConfig& server : servers) {
-    list.push_back({{"server_uri", server.server_uri},
-                    {"channel_creds", json::array({{{"type", "insecure"}}})},
-                    {"server_features", server.server_features}});
+// Writes servers. Equal credentials get equal placeholders, in all lists of one bootstrap.
+class ServerWriter {
+ public:
+  json operator()(const std::vector<ServerConfig>& servers) {
+    json list = json::array();
+    for (const ServerConfig& server : servers) {
+      list.push_back({{"server_uri", server.server_uri},
+                      {"channel_creds", json::array({placeholder(server.channel_creds)})},
+                      {"server_features", server.server_features}});
+    }
+    return list;
   }
-  return list;
-}
+
+ private:
+  json placeholder(const ChannelCredentials& credentials) {
+    if (std::holds_alternative<InsecureCredentials>(credentials)) return {{"type", "insecure"}};
+    const auto number = std::ranges::find(seen_, credentials) - seen_.begin();
+    if (number == std::ssize(seen_)) seen_.push_back(credentials);
+    return {{"type", "tls"},
+            {"config", {{"ca_certificate_file", absl::StrCat("/not-recorded/", number)}}}};
+  }
+
+  std::vector<ChannelCredentials> seen_;
+};
 
 json node_json(const NodeConfig& node) {
   json result = {{"id", node.id}, {"cluster", node.cluster}};
@@ -31,6 +51,7 @@ json node_json(const NodeConfig& node) {
 }  // namespace
 
 std::string recorded_bootstrap(const Bootstrap& bootstrap) {
+  ServerWriter servers_json;
   json result = {{"node", node_json(bootstrap.node)},
                  {"client_default_listener_resource_name_template",
                   bootstrap.client_default_listener_resource_name_template}};

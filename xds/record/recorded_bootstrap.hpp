@@ -12,8 +12,9 @@
 
 namespace signalbox::xds {
 
-/// Left out are: credentials (all servers are "insecure" here), the paths of certificates, and the
-/// metadata of the node, which may have secrets. A replay opens no connection and no file.
+/// Left out are: credentials, the paths of certificates, and the metadata of the node, which may
+/// have secrets. Servers that differ in their credentials are different servers (A47), so different
+/// credentials have different placeholders. A replay opens no connection and no file.
 std::string recorded_bootstrap(const Bootstrap& bootstrap);
 
 }  // namespace signalbox::xds

@@ -150,11 +150,13 @@ struct SessionCookieOptions {
 /// Where RuntimeOptions::record writes what comes from outside.
 struct RecordOptions {
   /// The newest segment; the one before is `path` + ".old", and the next one begins as `path` +
-  /// ".new". All have the mode 0600.
+  /// ".new". `path` + ".lock" is there while the runtime lives, and keeps others from the path. All
+  /// have the mode 0600.
   std::string path;
-  /// Of both files together; at least 1 MiB. When the newest resources of the control planes take
+  /// Of both files together; 1 MiB to 4 GiB. When the newest resources of the control planes take
   /// more than a quarter of this, the files take up to four times the size of those resources.
   /// While no next segment can begin (no descriptors), the newest one takes up to twice its part.
+  /// `signalbox replay` reads no file of more than 2 GiB.
   std::size_t max_bytes = std::size_t{64} << 20U;
 };
 
@@ -194,10 +196,11 @@ struct RuntimeOptions {
   std::chrono::nanoseconds failover_timeout = std::chrono::seconds(10);
   /// In each cluster: the number of priorities below the one in use that stay connected, as
   /// standbys. An aggregate in priority mode has at most one standby, its next leaf, whatever the
-  /// number. When the priority in use loses its connections, calls go to its first READY standby
-  /// immediately, and return when the lost priority is READY again. Under pick_first and ring_hash
-  /// this holds after the end of an idle connection, too. 0, as in gRFC A56: the next priority is
-  /// connected after the failure, and calls wait meanwhile.
+  /// number. While a priority that has lost its connections connects again, calls go to its first
+  /// READY standby, and they return when the lost priority is READY. Most policies connect again at
+  /// once, so no call waits. pick_first and ring_hash connect again when the next call asks for it:
+  /// calls wait until that attempt has begun, and then go to the standby. 0, as in gRFC A56: the
+  /// next priority is connected after the failure, and calls wait meanwhile.
   std::uint32_t standby_priorities = 0;
   /// The most points on a ring of ring_hash, whatever a control plane asks for (gRFC A42). When a
   /// cluster has more endpoints than this, some endpoints have no point and get no call: raise the
@@ -367,8 +370,9 @@ struct RuntimeOptions {
   /// are in use, and when. Never recorded: calls with their metadata and messages, credentials,
   /// certificates. Resources are written as they were sent, so a secret in a resource is in the
   /// file. Calls do not wait for the recording. When the file cannot be written, recording ends,
-  /// with a line in the log; start() fails when the file cannot be created. Two runtimes must not
-  /// have the same path. docs/operate.md, "Replaying an outage". Unset: nothing is recorded.
+  /// with a line in the log. start() fails when the file cannot be created, or while another
+  /// runtime records to the path. docs/operate.md, "Replaying an outage". Unset: nothing is
+  /// recorded.
   std::optional<RecordOptions> record;
 
   LatencyBuckets latency_buckets = LatencyBuckets::kShort;

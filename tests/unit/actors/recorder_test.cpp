@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "tests/support/process.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "xds/record/codec.hpp"
 
@@ -80,21 +81,22 @@ struct Recorded {
   Watched watched;
 };
 
-/// While it lives, the process can open no descriptor.
-class NoDescriptors {
+/// While it lives, the process has no more of a resource than `most`.
+class Limited {
  public:
-  NoDescriptors() {
-    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
-    const rlimit none{0, before_.rlim_max};
-    REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  Limited(int resource, rlim_t most) : resource_(resource) {
+    REQUIRE(::getrlimit(resource_, &before_) == 0);
+    const rlimit limit{most, before_.rlim_max};
+    REQUIRE(::setrlimit(resource_, &limit) == 0);
   }
 
-  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  ~Limited() { ::setrlimit(resource_, &before_); }
 
-  NoDescriptors(const NoDescriptors&) = delete;
-  NoDescriptors& operator=(const NoDescriptors&) = delete;
+  Limited(const Limited&) = delete;
+  Limited& operator=(const Limited&) = delete;
 
  private:
+  const int resource_;
   rlimit before_{};
 };
 
@@ -103,14 +105,19 @@ OutsideEvent long_event() {
   return StreamReceived{0, 0, std::string(kMiB / 4, 'x')};
 }
 
-Recording read(const std::string& path) {
+xds::ReadRecording read_all(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   auto result = xds::read_recording(bytes, path);
   INFO(result.status().message());
   REQUIRE(result.ok());
-  CHECK_FALSE(result->cut_at);
-  return std::move(result->recording);
+  return *std::move(result);
+}
+
+Recording read(const std::string& path) {
+  xds::ReadRecording result = read_all(path);
+  CHECK_FALSE(result.cut_at);
+  return std::move(result.recording);
 }
 
 }  // namespace
@@ -166,7 +173,7 @@ TEST_CASE(
     const auto recorder = recorded.start();
     recorder->note(TargetOpened{"xds:///orders"});
     {
-      const NoDescriptors none;
+      const Limited descriptors(RLIMIT_NOFILE, 0);
       for (int i = 0; i < 2; ++i)
         recorder->note(long_event());
       recorded.watched.await([&] { return !recorded.watched.complaints.empty(); });
@@ -196,7 +203,7 @@ TEST_CASE("recorder: a file that cannot be followed by another is at most twice 
   {
     const auto recorder = recorded.start();
     {
-      const NoDescriptors none;
+      const Limited descriptors(RLIMIT_NOFILE, 0);
       for (int i = 0; i < 6; ++i)
         recorder->note(long_event());
       recorder->note(ConnectBegan{7, "10.0.0.1:80"});
@@ -215,6 +222,32 @@ TEST_CASE("recorder: a file that cannot be followed by another is at most twice 
   CHECK(newer.events[2].what == OutsideEvent(TargetOpened{"xds:///orders"}));
 }
 
+TEST_CASE("recorder: a write that fails ends the recording, and what is not in the file is counted",
+          "[recording]") {
+  constexpr std::size_t kRoom = kMiB / 8;
+  Recorded recorded;
+  {
+    const auto recorder = recorded.start();
+    {
+      const Limited limit(RLIMIT_FSIZE, kRoom);
+      recorder->note(TargetOpened{"xds:///orders"});
+      for (int i = 0; i < 3; ++i)
+        recorder->note(StreamReceived{0, 0, std::string(kRoom, 'x')});
+      recorded.watched.await([&] { return !recorded.watched.complaints.empty(); });
+    }
+    recorder->note(TargetOpened{"xds:///carts"});
+  }
+  CHECK(std::filesystem::file_size(recorded.path) == kRoom);
+  const xds::ReadRecording file = read_all(recorded.path);
+  CHECK(file.cut_at);
+  REQUIRE(file.recording.events.size() == 1);
+  CHECK(file.recording.events[0].what == OutsideEvent(TargetOpened{"xds:///orders"}));
+  CHECK(recorded.watched.dropped >= 4);
+  REQUIRE(recorded.watched.complaints.size() == 1);
+  CHECK_THAT(recorded.watched.complaints[0],
+             Contains("orders.rec: cannot write: File too large; recording has ended"));
+}
+
 TEST_CASE("recorder: a file that was removed meanwhile is followed by the next segment",
           "[recording]") {
   Recorded recorded;
@@ -231,6 +264,7 @@ TEST_CASE("recorder: a file that was removed meanwhile is followed by the next s
 
 TEST_CASE("recorder: the recording of an earlier process is kept", "[recording]") {
   Recorded recorded;
+  recorded.folder.write("orders.rec.lock", "");  // As a process leaves it that was killed.
   for (const char* target : {"xds:///first", "xds:///second"}) {
     const auto recorder = recorded.start();
     recorder->note(TargetOpened{target});
@@ -238,6 +272,27 @@ TEST_CASE("recorder: the recording of an earlier process is kept", "[recording]"
   CHECK(read(recorded.path).events.front().what == OutsideEvent(TargetOpened{"xds:///second"}));
   CHECK(read(recorded.path + ".old").events.front().what ==
         OutsideEvent(TargetOpened{"xds:///first"}));
+}
+
+TEST_CASE("recorder: a second one is refused while the first has the path", "[recording]") {
+  Recorded recorded;
+  const std::string older = recorded.path + ".old";
+  const auto refused = [&] {
+    return std::string(Recorder::start(recorded.options()).status().message());
+  };
+  const std::string why = "recording " + recorded.path +
+                          ": another runtime records to this path; give each a path of its own";
+  const auto first = recorded.start();
+  CHECK(refused() == why);
+  for (int i = 0; i < 2; ++i)
+    first->note(long_event());
+  REQUIRE(test::eventually([&] { return std::filesystem::exists(older); }));
+  CHECK(refused() == why);
+  first->finish();
+  CHECK(read(older).header.segment == 0);
+  CHECK(read(recorded.path).header.segment == 1);
+  CHECK_FALSE(std::filesystem::exists(recorded.path + ".lock"));
+  CHECK(Recorder::start(recorded.options()).ok());
 }
 
 TEST_CASE("recorder: events that come too fast are counted, and the file says where they miss",
@@ -262,7 +317,8 @@ TEST_CASE("recorder: a path that cannot be written is an error", "[recording]") 
   Watched watched;
   const auto missing = Recorder::start(options_for(folder.path("no/orders.rec"), watched));
   CHECK_THAT(std::string(missing.status().message()),
-             Contains("no/orders.rec: cannot open the file: No such file or directory"));
+             Contains("no/orders.rec: cannot open the file ") &&
+                 Contains("no/orders.rec.lock: No such file or directory"));
   const auto is_folder = Recorder::start(options_for(folder.path(""), watched));
   CHECK_THAT(std::string(is_folder.status().message()), Contains("is no regular file"));
 }

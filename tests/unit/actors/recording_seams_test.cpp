@@ -14,6 +14,8 @@
 #include <catch2/catch.hpp>
 
 #include "actors/io/ads_transport.hpp"
+#include "actors/io/name_lookup.hpp"
+#include "tests/support/fake_prober.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "xds/client/discovery_codec.hpp"
 #include "xds/record/codec.hpp"
@@ -22,6 +24,8 @@ namespace signalbox::actors {
 namespace {
 
 using Catch::Matchers::Contains;
+
+const absl::Status kLost = absl::UnavailableError("reset by peer");
 
 /// A control plane that says nothing.
 class SilentTransport final : public AdsTransport {
@@ -48,11 +52,39 @@ class SilentTransport final : public AdsTransport {
   const std::string name_ = "plane";
 };
 
-class SilentConnector final : public Connector {
+/// Its attempts say what the test tells them to.
+class ToldConnector final : public Connector {
  public:
-  std::unique_ptr<Attempt> connect(const Peer&, Duration, Events) override {
+  std::unique_ptr<Attempt> connect(const Peer&, Duration, Events events) override {
+    begun.push_back(std::move(events));
     return std::make_unique<Attempt>();
   }
+
+  std::vector<Events> begun;
+};
+
+/// Knows one name.
+class OneNameLookup final : public NameLookup {
+ public:
+  absl::StatusOr<std::vector<Address>> resolve(const DnsName& name) override {
+    if (name != DnsName("a.example:80")) return kLost;
+    return std::vector{Address("10.0.0.1:80")};
+  }
+};
+
+/// A policy that counts what it is asked.
+class CountedAsks final : public AskTarget {
+ public:
+  void tell(const PickAsk&) const override { ++count; }
+
+  mutable int count = 0;
+};
+
+/// What is behind the recording seams.
+struct RealOutside {
+  const std::shared_ptr<SilentTransport> transport = std::make_shared<SilentTransport>();
+  const std::shared_ptr<ToldConnector> connector = std::make_shared<ToldConnector>();
+  const std::shared_ptr<test::FakeProber> prober = std::make_shared<test::FakeProber>();
 };
 
 /// What `act` does over recording seams, as bytes of a file.
@@ -68,12 +100,14 @@ std::string recorded(Act act) {
   options.count_late = [] {};
   auto recorder = Recorder::start(std::move(options));
   REQUIRE(recorder.ok());
+  const RealOutside real;
   Environment environment;
-  const auto transport = std::make_shared<SilentTransport>();
-  environment.ads_transports = {transport};
-  environment.connector = std::make_shared<SilentConnector>();
+  environment.ads_transports = {real.transport};
+  environment.connector = real.connector;
+  environment.health_prober = real.prober;
+  environment.name_lookup = std::make_shared<OneNameLookup>();
   record_outside(*recorder, environment);
-  act(environment, *transport);
+  act(environment, real);
   (*recorder)->finish();
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -92,7 +126,7 @@ std::vector<OutsideEvent> events_in(const std::string& bytes) {
 
 TEST_CASE("recording transport: names and answers of requests are noted, and nothing else of them",
           "[recording]") {
-  const std::string bytes = recorded([](Environment& environment, SilentTransport& transport) {
+  const std::string bytes = recorded([](Environment& environment, const RealOutside& real) {
     const auto stream = environment.ads_transports[0]->open({});
     xds::DiscoveryRequest request;
     request.type = ResourceType::kCluster;
@@ -107,8 +141,8 @@ TEST_CASE("recording transport: names and answers of requests are noted, and not
     request.rejection = "secret";
     stream->send(xds::encode(request));
     stream->send("no request");
-    CHECK(transport.sent.size() == 4);
-    CHECK(transport.sent[2] == xds::encode(request));
+    CHECK(real.transport->sent.size() == 4);
+    CHECK(real.transport->sent[2] == xds::encode(request));
   });
   constexpr auto kCds = ResourceType::kCluster;
   using Names = std::vector<std::string>;
@@ -121,13 +155,92 @@ TEST_CASE("recording transport: names and answers of requests are noted, and not
   CHECK_THAT(bytes, !Contains("secret"));
 }
 
-TEST_CASE("recording connector: an attempt names its subchannel (A105)", "[recording]") {
-  const std::string bytes = recorded([](Environment& environment, SilentTransport&) {
-    environment.connector->connect(
-        {.address = Address("10.0.0.1:80"), .holder = 77}, std::chrono::seconds(1), {});
+TEST_CASE("recording connector: an attempt names its peer, its target and its subchannel (A105)",
+          "[recording]") {
+  int heard = 0;
+  const std::string bytes = recorded([&](Environment& environment, const RealOutside& real) {
+    const auto connect = [&](UpstreamTlsPtr tls, const std::string& authority) {
+      Connector::Events events;
+      events.connected = [&](ConnectionPtr) { ++heard; };
+      events.failed = events.closed = [&](const absl::Status&) { ++heard; };
+      return environment.connector->connect({.address = Address("10.0.0.1:80"),
+                                             .tls = std::move(tls),
+                                             .authority = authority,
+                                             .holder = 77},
+                                            std::chrono::seconds(1),
+                                            std::move(events));
+    };
+    const auto lost = connect(nullptr, "orders");
+    real.connector->begun[0].connected(nullptr);
+    real.connector->begun[0].closed(kLost);
+    const auto failed = connect(nullptr, "carts");
+    real.connector->begun[1].failed(kLost);
+    connect(std::make_shared<const UpstreamTls>(), "orders");
+  });
+  CHECK(heard == 3);
+  CHECK(events_in(bytes) == std::vector<OutsideEvent>{ConnectBegan{0, "10.0.0.1:80 for orders", 77},
+                                                      ConnectMade{0},
+                                                      ConnectEnded{0, kLost},
+                                                      ConnectBegan{1, "10.0.0.1:80 for carts", 77},
+                                                      ConnectEnded{1, kLost},
+                                                      ConnectBegan{2, "10.0.0.1:80 as orders", 77},
+                                                      ConnectLeft{2},
+                                                      ConnectLeft{1},
+                                                      ConnectLeft{0}});
+}
+
+TEST_CASE("recording prober: an answer names its peer, its target and its check", "[recording]") {
+  std::vector<ProbeOutcome> heard;
+  const std::string bytes = recorded([&](Environment& environment, const RealOutside& real) {
+    HealthCheck check;
+    check.probe = HealthCheck::Http{.path = "/healthy"};
+    check.interval = std::chrono::nanoseconds(5);
+    const auto probe = environment.health_prober->prepare(
+        {{.address = Address("10.0.0.1:80"), .authority = "orders"}, ClusterName("c")}, check);
+    probe->begin([&](const ProbeAnswer& answer) { heard.push_back(answer.outcome); });
+    real.prober->answer("10.0.0.1:80", ProbeOutcome::kFailed, "status 500");
+  });
+  CHECK(heard == std::vector{ProbeOutcome::kFailed});
+  CHECK(events_in(bytes) == std::vector<OutsideEvent>{ProbeAnswered{
+                                "10.0.0.1:80 for orders of c by http /healthy every 5",
+                                ProbeOutcome::kFailed,
+                                "status 500",
+                                false}});
+}
+
+TEST_CASE("recording look-up: addresses and errors are noted", "[recording]") {
+  const DnsName known("a.example:80");
+  const DnsName unknown("b.example:80");
+  const std::string bytes = recorded([&](Environment& environment, const RealOutside&) {
+    CHECK(environment.name_lookup->resolve(known).ok());
+    CHECK(environment.name_lookup->resolve(unknown).status() == kLost);
   });
   CHECK(events_in(bytes) ==
-        std::vector<OutsideEvent>{ConnectBegan{0, "10.0.0.1:80", 77}, ConnectLeft{0}});
+        std::vector<OutsideEvent>{NameAnswered{known, std::vector{Address("10.0.0.1:80")}},
+                                  NameAnswered{unknown, kLost}});
+}
+
+TEST_CASE("recording asks: each reaches its policy, and only the first of many equal ones is noted",
+          "[recording]") {
+  constexpr int kEqual = 100;
+  const PolicyPath path("orders/ring");
+  const PickAsk first{PickAsk::Kind::kConnect, Address("10.0.0.1:80")};
+  const PickAsk second{PickAsk::Kind::kConnect, Address("10.0.0.2:80")};
+  const auto policy = std::make_shared<const CountedAsks>();
+  const std::string bytes = recorded([&](Environment& environment, const RealOutside&) {
+    const auto asks = environment.ask_relay->relay("xds:///orders", path, policy);
+    for (const PickAsk& ask : {first, second, first})
+      asks->tell(ask);
+    for (int i = 1; i < kEqual; ++i)
+      asks->tell(first);
+  });
+  CHECK(policy->count == kEqual + 2);
+  const auto events = events_in(bytes);
+  REQUIRE(events.size() >= 3);
+  CHECK(events.size() < kEqual);  // On a slow machine some of the equal ones are noted, too.
+  CHECK(events[0] == OutsideEvent(PolicyAsked{"xds:///orders", path, first}));
+  CHECK(events[1] == OutsideEvent(PolicyAsked{"xds:///orders", path, second}));
+  CHECK(events[2] == OutsideEvent(PolicyAsked{"xds:///orders", path, first}));
 }
 
 }  // namespace signalbox::actors

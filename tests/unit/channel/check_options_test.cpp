@@ -56,6 +56,9 @@ TEST_CASE("check_options: an option that cannot be meant is refused by its name"
       {[](auto& it) { it.record = RecordOptions{.path = ""}; }, "record.path: must not be empty"},
       {[](auto& it) { it.record = RecordOptions{.path = "f", .max_bytes = 1}; },
        "record.max_bytes: must be at least 1048576 (1 MiB), found 1"},
+      {[](auto& it) { it.record = RecordOptions{.path = "f", .max_bytes = (4ULL << 30U) + 1}; },
+       "record.max_bytes: must be at most 4294967296 (4 GiB), because `signalbox replay` reads "
+       "files of at most 2 GiB, found 4294967297"},
       {[](auto& it) { it.retry_throttling = RetryThrottling{.max_tokens = 0}; },
        "retry_throttling.max_tokens: must be more than 0 and at most 1000, found 0"},
   }));

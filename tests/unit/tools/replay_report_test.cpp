@@ -17,19 +17,23 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;
 
 std::vector<TimelineEntry> some_entries() {
   return {{milliseconds(1500), "target", "xds:///orders", "", "READY, ready, configuration 1"},
           {seconds(12), "priority", "xds:///orders", "shop", "priority 0 to priority 1 (failed)"}};
 }
 
-std::string as_json(const std::vector<TimelineEntry>& entries) {
-  return Json{{"entries", entries_json(entries)}}.dump();
+OrderedJson replay_output(const std::vector<TimelineEntry>& entries) {
+  return {{"recorded", "2026-11-28T12:00:00.000Z"},
+          {"events", 40},
+          {"until_ns", 20'000'000'000},
+          {"entries", entries_json(entries)}};
 }
 
 /// The difference to the file "other.json"; "equal", or the text of an error.
 std::string difference(const std::vector<TimelineEntry>& entries, const std::string& other) {
-  const auto found = first_difference(entries, other, "other.json");
+  const auto found = first_difference(replay_output(entries), other, "other.json");
   if (!found.ok()) return std::string(found.status().message());
   return found->value_or("equal");
 }
@@ -214,13 +218,52 @@ TEST_CASE("replay_report: the first difference to another replay", "[tools][repl
   INFO(row.name);
   std::vector<TimelineEntry> other = some_entries();
   row.change(other);
-  CHECK(difference(some_entries(), as_json(other)) == row.text);
+  CHECK(difference(some_entries(), replay_output(other).dump()) == row.text);
 }
 
 TEST_CASE("replay_report: texts that are escaped in the data are equal to themselves",
           "[tools][replay]") {
   const std::vector<TimelineEntry> entries = {{seconds(1), "target", "t", "", "a\n\xff"}};
-  CHECK(difference(entries, as_json(entries)) == "equal");
+  CHECK(difference(entries, replay_output(entries).dump()) == "equal");
+}
+
+TEST_CASE("replay_report: only replays of the same events until the same time are compared",
+          "[tools][replay]") {
+  struct Row {
+    const char* key;
+    OrderedJson value;
+    const char* text;
+  };
+
+  const Row rows[] = {
+      {"recorded_by", "9.9.9", "equal"},
+      {"recorded",
+       "2026-11-28T13:00:00.000Z",
+       "other.json: cannot be compared, it is of another recording: recorded is "
+       "\"2026-11-28T13:00:00.000Z\" there and \"2026-11-28T12:00:00.000Z\" here"},
+      {"events",
+       39,
+       "other.json: cannot be compared, it is of other events of the recording (is FILE.old "
+       "missing?): events is 39 there and 40 here"},
+      {"until_ns",
+       12'500'000'000,
+       "other.json: cannot be compared, it is of another --until: until_ns is 12500000000 there "
+       "and 20000000000 here"},
+  };
+  for (const Row& row : rows) {
+    INFO(row.key);
+    OrderedJson other = replay_output({});
+    other[row.key] = row.value;
+    CHECK(difference({}, other.dump()) == row.text);
+  }
+}
+
+TEST_CASE("replay_report: what the recording does not have is said", "[tools][replay]") {
+  CHECK(unmatched_text(0).empty());
+  CHECK(
+      unmatched_text(3) ==
+      "\nunmatched: 3; so often the actors asked for something that the recording does not have.\n"
+      "More than a few say that the replay went another way than the process.\n");
 }
 
 TEST_CASE("replay_report: a file that is no output of replay is named", "[tools][replay]") {
@@ -230,6 +273,7 @@ TEST_CASE("replay_report: a file that is no output of replay is named", "[tools]
                               "[]",
                               "{}",
                               R"({"entries": {}})",
+                              R"({"entries": []})",
                               R"({"entries": [1]})",
                               R"({"entries": [{"kind": "k"}]})",
                               R"({"entries": [{"at_ns": "1", "kind": "k", "target": "t",

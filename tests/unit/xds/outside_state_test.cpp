@@ -3,6 +3,7 @@
 // The state with which a segment of a recording begins.
 #include "xds/record/outside_state.hpp"
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -134,6 +135,56 @@ TEST_CASE("outside state: targets in use, and the newest answers", "[recording]"
   CHECK(events == std::vector<OutsideEvent>{TargetOpened{"xds:///b"},
                                             NameAnswered{name, std::vector{Address("10.0.0.1:80")}},
                                             ProbeAnswered{"p", ProbeOutcome::kPassed, "", false}});
+}
+
+TEST_CASE("outside state: the newest asks of each target, policy and address, until it is closed",
+          "[recording]") {
+  using Kind = PickAsk::Kind;
+  const auto ask = [](const char* target, const char* path, const char* address, Kind kind) {
+    return PolicyAsked{target, PolicyPath(path), {kind, Address(address)}};
+  };
+  std::vector<OutsideEvent> all = {TargetOpened{"xds:///a"},
+                                   TargetOpened{"xds:///b"},
+                                   TargetWoken{"xds:///a"},
+                                   ask("xds:///a", "p", "10.0.0.1:80", Kind::kConnect),
+                                   ask("xds:///a", "p", "10.0.0.1:80", Kind::kCreate),
+                                   ask("xds:///a", "p", "10.0.0.2:80", Kind::kConnect),
+                                   ask("xds:///a", "q", "10.0.0.1:80", Kind::kConnect),
+                                   ask("xds:///b", "p", "10.0.0.1:80", Kind::kConnect)};
+  CHECK(state_after(all).events() ==
+        std::vector<OutsideEvent>{TargetOpened{"xds:///a"},
+                                  TargetWoken{"xds:///a"},
+                                  TargetOpened{"xds:///b"},
+                                  ask("xds:///a", "p", "10.0.0.1:80", Kind::kCreate),
+                                  ask("xds:///a", "p", "10.0.0.2:80", Kind::kConnect),
+                                  ask("xds:///a", "q", "10.0.0.1:80", Kind::kConnect),
+                                  ask("xds:///b", "p", "10.0.0.1:80", Kind::kConnect)});
+  all.insert(all.end(),
+             {TargetClosed{"xds:///a"},
+              // Calls that were under way when the target was closed.
+              ask("xds:///a", "p", "10.0.0.1:80", Kind::kConnect),
+              TargetWoken{"xds:///a"},
+              TargetOpened{"xds:///a"}});
+  CHECK(state_after(all).events() ==
+        std::vector<OutsideEvent>{TargetOpened{"xds:///a"},
+                                  TargetOpened{"xds:///b"},
+                                  ask("xds:///b", "p", "10.0.0.1:80", Kind::kConnect)});
+}
+
+TEST_CASE("outside state: a full list forgets another entry, and none when an entry is renewed",
+          "[recording]") {
+  std::vector<OutsideEvent> all;
+  const auto probe = [](std::size_t number) {
+    return ProbeAnswered{std::to_string(100'000 + number), ProbeOutcome::kPassed, "", false};
+  };
+  for (std::size_t i = 0; i < OutsideState::kMostAnswers; ++i)
+    all.emplace_back(probe(i));
+  all.emplace_back(probe(7));
+  CHECK(state_after(all).events().size() == OutsideState::kMostAnswers);
+  all.emplace_back(probe(OutsideState::kMostAnswers));
+  const auto events = state_after(all).events();
+  CHECK(events.size() == OutsideState::kMostAnswers);
+  CHECK(events.back() == OutsideEvent(probe(OutsideState::kMostAnswers)));
 }
 
 TEST_CASE("outside state: a response of LDS replaces all listeners, one of EDS adds to the others",

@@ -2,11 +2,15 @@
 //
 // Recordings as bytes: what is written is read again, and bad files get an error.
 #include <chrono>
+#include <cstdint>
+#include <functional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
+#include "signalbox/recording/v1/recording.pb.h"
 #include "xds/record/codec.hpp"
 
 namespace signalbox::xds {
@@ -69,6 +73,26 @@ std::string file_of(const RecordingHeader& header, const std::vector<RecordedEve
   return bytes;
 }
 
+std::string four_bytes(std::uint32_t number) {
+  std::string bytes;
+  for (unsigned shift = 0; shift < 32; shift += 8)
+    bytes.push_back(static_cast<char>((number >> shift) & 0xFFU));
+  return bytes;
+}
+
+/// A frame as any signalbox may write it.
+std::string frame_of(const recording::v1::Event& event) {
+  recording::v1::Frame frame;
+  *frame.mutable_event() = event;
+  const std::string content = frame.SerializeAsString();
+  std::uint32_t sum = 2166136261U;
+  for (const char byte : content)
+    sum = (sum ^ static_cast<unsigned char>(byte)) * 16777619U;
+  return four_bytes(static_cast<std::uint32_t>(content.size())) + four_bytes(sum) + content;
+}
+
+constexpr std::int64_t kTenYears = std::chrono::nanoseconds(std::chrono::hours(24 * 3650)).count();
+
 }  // namespace
 
 TEST_CASE("recording: what is written is read again", "[recording]") {
@@ -118,7 +142,61 @@ TEST_CASE("recording: damage is found, at any byte", "[recording]") {
   }
 }
 
-TEST_CASE("recording: foreign files, other formats and unknown events are named", "[recording]") {
+TEST_CASE("recording: an event that this signalbox does not know is named, and a wrong time is",
+          "[recording]") {
+  struct Row {
+    std::function<void(recording::v1::Event&)> set;
+    absl::StatusCode code;
+    std::string text;
+  };
+
+  constexpr auto kUnknown = absl::StatusCode::kInvalidArgument;
+  constexpr auto kDamaged = absl::StatusCode::kDataLoss;
+  constexpr std::uint32_t kKinds = std::variant_size_v<OutsideEvent>;
+  const std::string before = file_of(some_header(), {});
+  const std::string place = std::to_string(before.size());
+  const std::string event_has = "orders.rec: the event at byte " + place + " has the ";
+  const std::string after =
+      ", which this signalbox does not know; signalbox 0.1.0 wrote the recording";
+  const std::string damaged = "orders.rec: damaged at byte " + place + ": the ";
+  const auto row = GENERATE_COPY(values<Row>({
+      {[](auto& it) { it.set_kind(kKinds - 1); }, absl::StatusCode::kOk, ""},
+      {[](auto& it) { it.set_kind(kKinds); }, kUnknown, event_has + "kind 17" + after},
+      {[](auto& it) {
+         it.set_kind(3);  // PolicyAsked
+         it.set_number(99);
+       },
+       kUnknown,
+       event_has + "ask 99" + after},
+      {[](auto& it) {
+         it.set_kind(13);  // ProbeAnswered
+         it.set_number(99);
+       },
+       kUnknown,
+       event_has + "outcome of a probe 99" + after},
+      {[](auto& it) {
+         it.set_kind(15);  // StreamAsked
+         it.set_name("type.example/Later");
+       },
+       kUnknown,
+       event_has + "type of a request type.example/Later" + after},
+      {[](auto& it) { it.set_at_ns(kTenYears); }, absl::StatusCode::kOk, ""},
+      {[](auto& it) { it.set_at_ns(kTenYears + 1); },
+       kDamaged,
+       damaged + "event is more than ten years after the beginning"},
+      {[](auto& it) { it.set_at_ns(-1); },
+       kDamaged,
+       damaged + "time of the event is before that of the last one"},
+  }));
+  recording::v1::Event event;
+  row.set(event);
+  const absl::Status status = read_recording(before + frame_of(event), "orders.rec").status();
+  CHECK(status.code() == row.code);
+  CHECK(std::string(status.message()) == row.text);
+}
+
+TEST_CASE("recording: foreign files, other formats and frames in the wrong place are named",
+          "[recording]") {
   const auto error = [](absl::string_view bytes) {
     const auto read = read_recording(bytes, "orders.rec");
     REQUIRE_FALSE(read.ok());
@@ -128,8 +206,8 @@ TEST_CASE("recording: foreign files, other formats and unknown events are named"
   CHECK_THAT(error("\x7f"
                    "ELF, and more"),
              Contains("orders.rec: not a recording of signalbox: it begins with '\\x7f"));
-  CHECK_THAT(error("signalbox-recording 2\n...."),
-             Contains("orders.rec: a recording of format 2; this signalbox reads format 1"));
+  CHECK_THAT(error("signalbox-recording 1\n...."),
+             Contains("orders.rec: a recording of format 1; this signalbox reads format 2"));
   CHECK_THAT(error("signalbox-recording x\n"), Contains("damaged at byte 20"));
   CHECK_THAT(error("signalbox-record"), Contains("cut off at byte 16"));
   CHECK_THAT(error(recording_preamble() + encode(some_events().front())),
