@@ -10,6 +10,10 @@
 #include "signalbox/runtime.hpp"
 
 int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::cerr << "usage: pick /SERVICE/METHOD...\n";
+    return 2;
+  }
   signalbox::RuntimeOptions options;  // The bootstrap: from the environment.
   options.lb_policies.push_back(bulkhead::policy());
   const auto runtime = signalbox::Runtime::start(std::move(options));

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the installed examples. All are built in one build tree. The lines of each README are pasted
-into a shell, in a copy of the example's folder.
+"""Tests the installed examples. Each is built alone, by the build line of all READMEs. The other
+lines of its README are pasted into a shell, in a copy of its folder.
 
     indented block, `after COMMAND` ─▶ the shell        `prints LINE` ─▶ a line that must come
 """
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Iterator
 
@@ -103,13 +104,8 @@ class ExamplesTest(unittest.TestCase):
         cls.folder = Path(folder.name)
         cls.prefix = installation()
         cls.installed = cls.prefix / "share/doc/signalbox/examples"
-        project = "cmake_minimum_required(VERSION 3.16)\nproject(examples CXX)\n"
-        for name in PROGRAMS:
-            shutil.copytree(cls.installed / name, cls.folder / name)
-            project += f"add_subdirectory({name})\n"
-        (cls.folder / "CMakeLists.txt").write_text(project, encoding="utf-8")
-        run("cmake", "-G", "Ninja", "-S", cls.folder, "-B", cls.folder / "build", CMAKE_PREFIX_PATH=cls.prefix)
-        run("cmake", "--build", cls.folder / "build", "-j2")
+        with ThreadPoolExecutor(2) as builders:
+            list(builders.map(cls.build, PROGRAMS))
         cls.dead_ports = dict(zip(PORTS, map(str, free_ports(len(PORTS)))))
         # These programs wait ten seconds for their backends, beside the other tests.
         path = "/signalbox.demo.v1.Orders/Place"
@@ -120,8 +116,14 @@ class ExamplesTest(unittest.TestCase):
         cls.refused = cls.start_alone("custom_policy", path, change=("reserved: 1", "reserved: 0"))
 
     @classmethod
+    def build(cls, name: str) -> None:
+        shutil.copytree(cls.installed / name, cls.folder / name)
+        run("sh", "-c", BUILD_LINE, cwd=cls.folder / name, CMAKE_PREFIX_PATH=cls.prefix, CMAKE_GENERATOR="Ninja",
+            CMAKE_BUILD_PARALLEL_LEVEL=1)
+
+    @classmethod
     def program(cls, example: str, name: str | None = None) -> Path:
-        return cls.folder / "build" / example / (name or PROGRAMS[example])
+        return cls.folder / example / "build" / (name or PROGRAMS[example])
 
     @classmethod
     def world(cls, example: str, ports: dict[str, str], change: tuple[str, str] = ("", "")) -> dict[str, str]:
@@ -169,7 +171,7 @@ class ExamplesTest(unittest.TestCase):
         shutil.copytree(self.installed / name, work)
         for file in work.glob("*.yaml"):
             file.write_text(with_ports(text_of(file), ports), encoding="utf-8")
-        (work / "build").symlink_to(self.program(name).parent)  # Made by the same lists.
+        (work / "build").symlink_to(self.program(name).parent)  # Made by the same line.
         readme = text_of(work / "README.md")
         self.assertEqual(1, readme.count(BUILD_LINE))
         steps = [found.groups() for found in STEP.finditer(with_ports(readme.replace(BUILD_LINE, ""), ports))]
@@ -199,7 +201,8 @@ class ExamplesTest(unittest.TestCase):
                     self.assertIn("the collector has not taken spans", said)
 
     def test_without_a_bootstrap_each_names_its_variable(self) -> None:
-        arguments = {"admin": ["127.0.0.1:0", "127.0.0.1:0"], "opentelemetry": ["http://127.0.0.1:1", "xds:///a", "/a/b"]}
+        arguments = {"admin": ["127.0.0.1:0", "127.0.0.1:0"], "custom_policy": ["/a/b"],
+                     "opentelemetry": ["http://127.0.0.1:1", "xds:///a", "/a/b"]}
         for name in PROGRAMS:
             with self.subTest(example=name):
                 said = run(self.program(name), *arguments.get(name, []), fails=True,
@@ -207,10 +210,12 @@ class ExamplesTest(unittest.TestCase):
                 self.assertRegex(said, rf"\A{PROGRAMS[name]}: .*GRPC_XDS_BOOTSTRAP")
 
     def test_wrong_arguments_get_the_usage(self) -> None:
-        for name, *arguments in (("admin",), ("opentelemetry",), ("opentelemetry", "ftp://a:1", "xds:///a", "/a/b"),
+        for name, *arguments in (("admin",), ("custom_policy",), ("opentelemetry",),
+                                 ("opentelemetry", "ftp://a:1", "xds:///a", "/a/b"),
                                  ("opentelemetry", "http://127.0.0.1:1", "xds:///a", "")):
             with self.subTest(example=name, arguments=arguments):
-                self.assertRegex(run(self.program(name), *arguments, fails=True), r"\Ausage: ")
+                said = run("sh", "-c", '"$0" "$@"; test $? -eq 2', self.program(name), *arguments)
+                self.assertRegex(said, r"\Ausage: ")
 
     def test_wrong_policies_are_refused_by_name(self) -> None:
         said, _ = self.refused.communicate(timeout=PATIENCE)

@@ -45,8 +45,8 @@ func TestFallbackOnStartup(t *testing.T) {
 	// What the primary said holds while it is away, and there is no need for the fallback.
 	primary.stop()
 	c.waitForAdsState(primary, "TRANSIENT_FAILURE")
-	c.waitForAdsState(fallback, "")
 	c.waitForOnly(backends[0])
+	c.waitForAdsState(fallback, "")
 	fallback.stop()
 	c.waitForAdsState(primary, "TRANSIENT_FAILURE")
 	c.waitForOnly(backends[0])
@@ -90,8 +90,8 @@ func TestFallbackMidUpdate(t *testing.T) {
 	fallback := startPlane(t, "fallback", fallbackResources("fallback_cluster", backends[1])...)
 	c := startFallbackClient(t, primary, fallback)
 	c.waitForAdsState(primary, "READY")
-	c.waitForAdsState(fallback, "")
 	c.waitForOnly(backends[0])
+	c.waitForAdsState(fallback, "")
 
 	primary.stopOnRequest(resource.ClusterType, "second_cluster")
 	primary.set(fallbackResources("second_cluster", backends[2])...)

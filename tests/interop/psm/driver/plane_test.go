@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"syscall"
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -20,6 +19,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"signalbox/tests/interop/control_plane/reuseport"
 )
 
 // oneForAll maps all clients to one snapshot.
@@ -48,7 +49,7 @@ type resourceName struct{ typeURL, name string }
 // on the same port.
 func newPlane(t *testing.T, name string) *plane {
 	t.Helper()
-	held, err := reusable().Listen(context.Background(), "tcp", "127.0.0.1:0")
+	held, err := reuseport.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,18 +81,6 @@ func startPlane(t *testing.T, name string, resources ...types.Resource) *plane {
 	return p
 }
 
-func reusable() *net.ListenConfig {
-	return &net.ListenConfig{Control: func(_, _ string, connection syscall.RawConn) error {
-		var failed error
-		if err := connection.Control(func(fd uintptr) {
-			failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
-		}); err != nil {
-			return err
-		}
-		return failed
-	}}
-}
-
 func reserve(port int) (int, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -106,7 +95,7 @@ func reserve(port int) (int, error) {
 // start runs the plane, which forgets what it served before.
 func (p *plane) start(resources ...types.Resource) {
 	p.t.Helper()
-	listener, err := reusable().Listen(context.Background(), "tcp", p.address)
+	listener, err := reuseport.Listen(p.address)
 	if err != nil {
 		p.t.Fatal(err)
 	}

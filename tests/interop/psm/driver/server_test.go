@@ -4,7 +4,9 @@ package driver
 
 import (
 	"fmt"
+	"math/rand"
 	"net"
+	"os"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -32,13 +34,20 @@ func TestServer(t *testing.T) {
 		len(answer.GetPayload().GetBody()) != 1000 || fmt.Sprint(headers.Get("hostname")) != "[server-0]" {
 		t.Errorf("the answer is %v, with the headers %v", answer, headers)
 	}
-	behaves := metadata.AppendToOutgoingContext(within(t), "rpc-behavior", "sleep-1,error-code-9")
-	if _, err := service.EmptyCall(behaves, &grpc_testing.Empty{}); status.Code(err) != codes.FailedPrecondition {
-		t.Errorf("with rpc-behavior the error is %v", err)
-	}
-	behaves = metadata.AppendToOutgoingContext(within(t), "rpc-behavior", "dance")
-	if _, err := service.EmptyCall(behaves, &grpc_testing.Empty{}); status.Code(err) != codes.InvalidArgument {
-		t.Errorf("with a wrong rpc-behavior the error is %v", err)
+	for _, row := range []struct {
+		behavior, attempts string // attempts: how many gRPC says that it made before.
+		want               codes.Code
+	}{
+		{"sleep-1,error-code-9", "0", codes.FailedPrecondition},
+		{"dance", "0", codes.InvalidArgument},
+		{"succeed-on-retry-attempt-2,error-code-9", "1", codes.FailedPrecondition},
+		{"succeed-on-retry-attempt-2,error-code-9", "2", codes.OK},
+	} {
+		behaves := metadata.AppendToOutgoingContext(within(t),
+			"rpc-behavior", row.behavior, "grpc-previous-rpc-attempts", row.attempts)
+		if _, err := service.EmptyCall(behaves, &grpc_testing.Empty{}); status.Code(err) != row.want {
+			t.Errorf("%+v: the error is %v", row, err)
+		}
 	}
 }
 
@@ -115,13 +124,17 @@ func TestServerHook(t *testing.T) {
 	}
 }
 
-// freePort returns a port that was free a moment ago. The hook takes no port 0.
+// freePort returns a free port that no program beside this one takes: Linux has others for port 0 and for
+// outgoing connections. The hook takes no port 0.
 func freePort(t *testing.T) int {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	random := rand.New(rand.NewSource(int64(os.Getpid())))
+	for {
+		port := 10_000 + random.Intn(22_000)
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			listener.Close()
+			return port
+		}
 	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
 }

@@ -99,6 +99,18 @@ func TestPingPong(t *testing.T) {
 	}
 }
 
+// Each channel sends its first RPC at once. One channel would send a hundred RPCs in 99 seconds, which is
+// longer than `patience`.
+func TestNumChannels(t *testing.T) {
+	c := startClient(t, []*plane{newPlane(t, "plane")}, "--qps=1", "--num_channels=100")
+	eventually(t, "a hundred channels have sent an RPC each", func() error {
+		if got := c.accumulated("UNARY_CALL").GetRpcsStarted(); got < 100 {
+			return fmt.Errorf("%d RPCs were sent", got)
+		}
+		return nil
+	})
+}
+
 func TestRoundRobin(t *testing.T) {
 	backends := startBackends(t, 3)
 	_, c := startSimple(t, edsCluster(clusterName, serviceName), locality{zone: "a", backends: backends})

@@ -1,4 +1,4 @@
-module signalbox/tests/interop/control_plane
+module signalbox/tests/interop
 
 go 1.19
 
