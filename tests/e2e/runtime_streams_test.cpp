@@ -261,10 +261,13 @@ TEST_CASE("streams: calls that wait count against the cluster's limit",
   held.start(3, {.item = "hold"});
   REQUIRE(eventually([&] { return backend.held() == 2; }));
   const Answer refused = call(channel);
+  INFO(refused.text());
   CHECK(refused.status.error_code() == grpc::StatusCode::UNAVAILABLE);
   CHECK_THAT(refused.status.error_message(), Contains("3 calls in flight, the limit"));
-  for (const Answer& answer : finish(held, backend))
+  for (const Answer& answer : finish(held, backend)) {
+    INFO(answer.text());
     CHECK(answer.ok());
+  }
 }
 
 TEST_CASE("streams: many threads share few streams, and no call is lost",

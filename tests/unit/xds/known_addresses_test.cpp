@@ -45,23 +45,37 @@ std::string locality_of(const Hosts& hosts, int priority) {
   return text + "} ";
 }
 
-std::string response(const std::string& endpoints) {
-  return serialise<envoy::service::discovery::v3::DiscoveryResponse>(
-      absl::StrCat("version_info: \"7\" nonce: \"n3\" type_url: \"",
-                   kClusterLoadAssignmentTypeUrl,
-                   "\" resources { [",
-                   kClusterLoadAssignmentTypeUrl,
-                   "] { cluster_name: \"orders\" ",
-                   endpoints,
-                   "} } "));
+struct Assignment {
+  std::string cluster;
+  std::string endpoints;
+};
+
+std::string response(const std::vector<Assignment>& assignments) {
+  std::string text = absl::StrCat(
+      "version_info: \"7\" nonce: \"n3\" type_url: \"", kClusterLoadAssignmentTypeUrl, "\" ");
+  for (const Assignment& assignment : assignments) {
+    absl::StrAppend(&text,
+                    "resources { [",
+                    kClusterLoadAssignmentTypeUrl,
+                    "] { cluster_name: \"",
+                    assignment.cluster,
+                    "\" ",
+                    assignment.endpoints,
+                    "} } ");
+  }
+  return serialise<envoy::service::discovery::v3::DiscoveryResponse>(text);
 }
 
 /// The decoder of one ADS session.
 struct Session {
-  ReceivedResource decode(const std::string& endpoints) {
-    auto result = decode_response(response(endpoints), options, &known);
+  std::vector<ReceivedResource> decode_all(const std::vector<Assignment>& assignments) {
+    auto result = decode_response(response(assignments), options, &known);
     REQUIRE(result.ok());
-    return result->received.resources.at(0);
+    return result->received.resources;
+  }
+
+  ReceivedResource decode(const std::string& endpoints) {
+    return decode_all({{"orders", endpoints}}).at(0);
   }
 
   ParseOptions options;
@@ -151,6 +165,27 @@ TEST_CASE("known_addresses: an address may move to another priority", "[xds][par
       session.decode(locality_of({1, 2, 3, 4}, 0) + locality_of({5, 6}, 1));
 
   CHECK(copied(first, second) == 0);
+}
+
+TEST_CASE("known_addresses: those of several clusters are found by the cluster's name",
+          "[xds][parse][scale]") {
+  Session session;
+  const Assignment orders{"orders", locality_of({1, 2, 3}, 0)};
+  const Assignment carts{"carts", locality_of({4, 5, 6}, 0)};
+  const auto first = session.decode_all({orders, carts});
+  REQUIRE(first.size() == 2);
+
+  // Other bytes, so that no whole resource is used again.
+  const auto changed = [](Assignment assignment) {
+    assignment.endpoints += "policy { overprovisioning_factor { value: 150 } } ";
+    return assignment;
+  };
+  const auto second = session.decode_all({changed(carts), changed(orders)});
+  REQUIRE(second.size() == 2);
+
+  CHECK(copied(first.at(0), second.at(1)) == 0);
+  CHECK(copied(first.at(1), second.at(0)) == 0);
+  CHECK(texts_of(second.at(0)).size() == 3);
 }
 
 TEST_CASE("known_addresses: an address that occurs twice is refused though it is known",
