@@ -117,7 +117,7 @@ void die_with_parent(pid_t parent) {
 }
 
 absl::StatusOr<ChildProcess> ChildProcess::start(const std::vector<std::string>& argv,
-                                                 Options options) {
+                                                 const Options& options) {
   Pipe input;
   Pipe output;
   Pipe errors;

@@ -41,7 +41,8 @@ class ChildProcess {
   };
 
   /// argv[0] is the program's path.
-  static absl::StatusOr<ChildProcess> start(const std::vector<std::string>& argv, Options options);
+  static absl::StatusOr<ChildProcess> start(const std::vector<std::string>& argv,
+                                            const Options& options);
 
   ChildProcess(ChildProcess&& other) noexcept;
   ChildProcess& operator=(ChildProcess&& other) noexcept;

@@ -76,7 +76,7 @@ absl::StatusOr<WatchedFile> WatchedFile::open(const std::string& path, std::size
   WatchedFile file(path, max_bytes);
   // The file is watched before it is read, so that no change is missed in between. If both fail,
   // the error of read() is returned, because its text is better.
-  const absl::Status watched = file.watch();
+  absl::Status watched = file.watch();
   if (absl::Status status = file.read(); !status.ok()) return status;
   if (!watched.ok()) return watched;
   return file;

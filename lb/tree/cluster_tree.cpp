@@ -48,6 +48,7 @@ std::vector<ChildName> PriorityNames::assign(const Endpoints& endpoints) {
   }
   last_ = std::move(named);
   std::vector<ChildName> names;
+  names.reserve(last_.size());
   for (const Named& entry : last_)
     names.push_back(entry.name);
   return names;
