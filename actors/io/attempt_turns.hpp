@@ -8,7 +8,7 @@
 // An attempt costs CPU time and memory while it is being made. Ten thousand attempts at once would
 // use up both, and each attempt would exceed its time limit. An attempt to an address that does not
 // answer only waits, and uses no CPU time. So after `slow_after` such an attempt no longer delays
-// the others. An attempt that has several parts may want a turn for each.
+// the others.
 //
 // Invariants
 //   T1  At most `at_once` attempts that began less than `slow_after` ago are being made.
@@ -27,6 +27,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -61,19 +62,19 @@ class AttemptTurns {
     places_.erase(place);
   }
 
-  /// Records the end of an attempt that had begun, or of a part of it. Does nothing if there is
-  /// none.
+  /// Records the end of an attempt that had begun.
   void done(const Key& key) { making_.erase(key); }
 
   /// Returns the attempts that begin at `now`.
   std::vector<Key> begin(Instant now) {
-    for (; !begun_.empty() && is_over(begun_.front(), now); begun_.pop_front()) {
-      if (is_making(begun_.front())) making_.erase(begun_.front().key);
+    while (!begun_.empty() && is_over(begun_.front(), now)) {
+      making_.erase(begun_.front().key);
+      begun_.pop_front();
     }
     std::vector<Key> turns;
     while (making_.size() < limits_.at_once && !waiting_.empty()) {
       turns.push_back(take());
-      making_.emplace(turns.back(), now);
+      making_.insert(turns.back());
       begun_.push_back({now, turns.back()});
     }
     return turns;
@@ -101,16 +102,10 @@ class AttemptTurns {
     return key;
   }
 
-  // Whether T1 counts the entry. If it does not, its key may have begun again since.
-  bool is_making(const Begun& begun) const {
-    const auto making = making_.find(begun.key);
-    return making != making_.end() && making->second == begun.at;
-  }
-
   // Whether the entry may leave begun_: its attempt is done, or began at least `slow_after` ago, so
   // that T1 no longer counts the attempt.
   bool is_over(const Begun& begun, Instant now) const {
-    return !is_making(begun) || begun.at + limits_.slow_after <= now;
+    return !making_.contains(begun.key) || begun.at + limits_.slow_after <= now;
   }
 
   AttemptLimits limits_;
@@ -120,8 +115,7 @@ class AttemptTurns {
   bool newest_is_next_ = false;
   /// The attempts that have begun, the oldest first; some of them are done.
   std::deque<Begun> begun_;
-  /// The attempts that are being made, and that T1 counts, with the time at which they began.
-  std::map<Key, Instant> making_;
+  std::set<Key> making_;  ///< The attempts that are being made, and that T1 counts.
 };
 
 }  // namespace signalbox::actors

@@ -62,13 +62,10 @@ absl::string_view reason_in(absl::string_view message) {
 class Listener {
  public:
   Listener(Connector::Events events, Duration timeout)
-      : events_(std::move(events)), timeout_(timeout), left_(timeout) {}
+      : events_(std::move(events)), timeout_(timeout) {}
 
-  /// Starts the time limit, or lets it go on after pause(). Called before any callback.
-  void begin() { deadline_ = std::chrono::steady_clock::now() + left_; }
-
-  /// The time until the next begin() does not count. Precondition: nothing waits for deadline().
-  void pause() { left_ = deadline_ - std::chrono::steady_clock::now(); }
+  /// Starts the time limit. Called once, before any callback.
+  void begin() { deadline_ = std::chrono::steady_clock::now() + timeout_; }
 
   Instant deadline() const { return deadline_; }
 
@@ -103,7 +100,6 @@ class Listener {
   std::recursive_mutex mutex_;
   Connector::Events events_;
   const Duration timeout_;
-  Duration left_;
   Instant deadline_;
   bool connected_ = false;
   bool silent_ = false;
@@ -115,7 +111,6 @@ using Listeners = absl::InlinedVector<ListenerPtr, 1>;
 // The connection to one peer, and the attempts that share it (listeners).
 //
 //   Waiting ─▶ Connecting ─▶ Ready ─▶ gone (erased from the pool)
-//      │ ▲─────────┤                             The dial has led to nothing: gRPC's turn.
 //      │           ├─────────────────▶ gone      The connection was closed at once.
 //      ├───────────┼─▶ Failing ──────▶ gone
 //      └───────────┴─▶ Abandoned, and gone       Also from Failing.
@@ -139,7 +134,8 @@ struct Transport {
   ConnectionPtr held;  ///< Keeps the connection while attempts want it; else null.
   std::weak_ptr<const Connection> connection;
   Listeners listeners;
-  SocketDialer::Id dial = 0;  ///< The last dial. 0: there was none.
+  /// The last dial. 0: there was none, or gRPC connects, because the server was silent.
+  SocketDialer::Id dial = 0;
   /// What is known of the server if gRPC's attempt runs out of time; empty: nothing.
   const char* so_far = "";
 };
@@ -315,7 +311,6 @@ class GrpcConnector::Pool {
                  SocketDialer::Id dial,
                  Descriptor socket,
                  std::optional<std::uint32_t> stream_limit);
-  void stands(const TransportPtr& transport);
   void is_silent(const TransportPtr& transport);
   void fall_back(const TransportPtr& transport);
   void tell_connected_later(const TransportPtr& transport);
@@ -452,11 +447,6 @@ class GrpcConnector::Pool::Dialing final : public DialListener {
   Dialing(std::shared_ptr<Gate> gate, TransportPtr transport)
       : gate_(std::move(gate)), transport_(std::move(transport)) {}
 
-  void connected() override {
-    const std::shared_lock lock(gate_->mutex);
-    if (gate_->pool != nullptr) gate_->pool->stands(transport_);
-  }
-
   void speaks(SocketLoop::Id dial,
               Descriptor socket,
               std::optional<std::uint32_t> stream_limit) override {
@@ -591,13 +581,6 @@ void GrpcConnector::Pool::hand_over(const TransportPtr& transport,
   become_ready(transport, channel, stream_limit, sockets_->dialer->line(dial));
 }
 
-// The dial only waits for the server: its turn is over.
-void GrpcConnector::Pool::stands(const TransportPtr& transport) {
-  const std::lock_guard lock(mutex_);
-  turns_.done(transport);
-  begin_due();
-}
-
 // The server may wait for the preface, or never say anything: gRPC finds out.
 void GrpcConnector::Pool::is_silent(const TransportPtr& transport) {
   {
@@ -608,15 +591,13 @@ void GrpcConnector::Pool::is_silent(const TransportPtr& transport) {
   fall_back(transport);
 }
 
-// gRPC connects in place of the dial, when it has its turn.
+// gRPC connects in place of the dial.
 void GrpcConnector::Pool::fall_back(const TransportPtr& transport) {
   const std::lock_guard lock(mutex_);
   if (transport->phase != Transport::Phase::kConnecting || transport->listeners.empty()) return;
-  transport->phase = Transport::Phase::kWaiting;
-  for (const ListenerPtr& listener : transport->listeners)
-    listener->pause();
-  turns_.want(transport);
-  begin_due();
+  transport->dial = 0;
+  const auto credentials = credentials_for(transport->peer);
+  if (credentials.ok()) let_grpc_connect(transport, *credentials);
 }
 
 // Reports a connection that exists, after connect() has returned (C1).
@@ -647,11 +628,9 @@ void GrpcConnector::Pool::begin(const TransportPtr& transport) {
   transport->phase = Transport::Phase::kConnecting;
   for (const ListenerPtr& listener : transport->listeners)
     listener->begin();
-  if (transport->dial == 0) {
-    if (is_dialed(transport->peer)) return dial(transport);
-    if (was_silent(transport->peer))
-      transport->so_far = "an earlier connection was accepted, and the server sent nothing on it";
-  }
+  if (is_dialed(transport->peer)) return dial(transport);
+  if (was_silent(transport->peer))
+    transport->so_far = "an earlier connection was accepted, and the server sent nothing on it";
   let_grpc_connect(transport, *credentials);
 }
 
@@ -756,7 +735,7 @@ TransportPtr GrpcConnector::Pool::join(const Peer& wanted, const ListenerPtr& li
   }
   const bool is_waiting = transport != nullptr && transport->phase == Transport::Phase::kWaiting;
   const bool is_dialing = transport != nullptr &&
-                          transport->phase == Transport::Phase::kConnecting && channel == nullptr;
+                          transport->phase == Transport::Phase::kConnecting && transport->dial != 0;
   const bool is_new = channel == nullptr && !is_waiting && !is_dialing;
   if (is_new) {
     if (transport != nullptr) transports_.erase(found);

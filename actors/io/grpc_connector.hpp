@@ -24,8 +24,7 @@
 //       destroys it as soon as no call uses it (Tracked::in_use()).
 //   G3  Many attempts at once take turns (attempt_turns.hpp). When ten thousand endpoints come or
 //       go together, the attempts use neither all CPU time nor the memory of ten thousand half-made
-//       channels. A dial has its turn until its connection stands. If gRPC connects after the dial,
-//       it takes a turn of its own; waiting for the turn does not count for the attempt's timeout.
+//       channels.
 //   G4  gRPC's name for the peer of a call is "ipv4:a:p" once a transport has the call, and the
 //       channel's target, "ipv4:///a:p", before. So the name tells whether a call reached a
 //       transport (channel/grpc/retried_call).

@@ -220,8 +220,7 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
     set_timer(id, opening);
     // Only changes count (EPOLLET): bytes that were peeked at stay in the socket.
     if (!loop_->listen_for(id, *opening.socket, EPOLLIN | EPOLLRDHUP | EPOLLET))
-      return fail(id, absl::StrCat("the socket cannot be watched: ", std::strerror(errno)));
-    dials_.at(id).listener->connected();
+      fail(id, absl::StrCat("the socket cannot be watched: ", std::strerror(errno)));
   }
 
   // Leaves half of the time until the limit to another way to connect.

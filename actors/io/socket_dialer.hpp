@@ -4,7 +4,6 @@
 // connections.
 //
 //   grpc_connector ─▶ dial(address) ─▶ [one thread, epoll] ─▶ connect ─▶ peek (first_bytes)
-//       connected()    ◀─ TCP's handshake ───┤
 //       speaks(socket) ◀─ SETTINGS ──────────┤
 //       is_silent()    ◀─ nothing at all ────┤   The server may wait for the client's preface.
 //       failed(why)    ◀─ anything else ─────┘
@@ -13,9 +12,8 @@
 // Invariants
 //   D1  The dialer never reads a byte and never writes one: it peeks. Everything that the server
 //       sent is still in the socket when speaks() passes the socket on.
-//   D2  Of speaks(), is_silent() and failed() at most one is called, once. connected() is called at
-//       most once, and always before speaks() and is_silent(); ended() is called at most once, and
-//       only after speaks(). All run on the dialer's thread, with no lock held.
+//   D2  Of speaks(), is_silent() and failed() at most one is called, once; ended() is called at
+//       most once, and only after speaks(). All run on the dialer's thread, with no lock held.
 //   D3  After speaks(), the dialer does not use the socket's descriptor any more, because gRPC may
 //       close it at any time. The socket stays in the dialer's epoll set, and leaves it when it is
 //       closed. Notices on the socket's error queue are not the connection's end.
@@ -44,8 +42,6 @@ namespace signalbox::actors {
 class DialListener {
  public:
   virtual ~DialListener() = default;
-  /// The connection stands. The server has not spoken yet.
-  virtual void connected() = 0;
   /// The server has sent a whole SETTINGS frame. `stream_limit`: the most calls at a time that it
   /// allows (FirstBytes::stream_limit).
   virtual void speaks(SocketLoop::Id dial,

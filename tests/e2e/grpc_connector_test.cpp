@@ -239,59 +239,6 @@ TEST_CASE("grpc_connector: a slow attempt does not hold up those that wait",
   CHECK(slow.words().empty());
 }
 
-// Options by which each attempt that can be a dial is one, and only one attempt has a turn.
-GrpcConnectorOptions one_dial_at_a_time(Graveyard& graveyard, std::chrono::milliseconds silence) {
-  GrpcConnectorOptions options = connector_options(graveyard);
-  options.sockets = true;
-  options.silence = silence;
-  options.attempts = {.at_once = 1, .slow_after = 1h};
-  options.arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return options;
-}
-
-TEST_CASE("grpc_connector: a server that accepts and says nothing does not hold up those that wait",
-          "[io][connector][scale]") {
-  Graveyard graveyard;
-  Record slow;
-  Record next;
-  MuteSocket mute;
-  mute.listen();
-  EchoServer server;
-  GrpcConnector connector(one_dial_at_a_time(graveyard, 1h));
-  const auto first = connector.connect({mute.address()}, 1h, slow.events());
-  const auto second = connector.connect({server.address()}, 1h, next.events());
-  REQUIRE(next.wait_for(1));
-  CHECK(next.words() == std::vector<std::string>{"connected"});
-  CHECK(slow.words().empty());
-}
-
-TEST_CASE("grpc_connector: after a dial gRPC waits for its turn, which does not count",
-          "[io][connector][scale]") {
-  Graveyard graveyard;
-  Record slow;
-  Record next;
-  MuteSocket mute;
-  mute.listen();
-  MuteSocket late;
-  late.listen();
-  GrpcConnector connector(one_dial_at_a_time(graveyard, 200ms));
-  // Both are dialed. Then gRPC's attempt to the first server has the only turn until it fails.
-  const auto first = connector.connect({mute.address()}, 3s, slow.events());
-  const auto second = connector.connect({late.address()}, 2900ms, next.events());
-  REQUIRE(slow.wait_for(1));
-  CHECK(slow.words() == std::vector<std::string>{"failed"});
-  late.close_one();
-  const int taken = late.take_one();
-  REQUIRE(taken >= 0);
-  ::poll(nullptr, 0, 200);  // An attempt without time ends meanwhile.
-  CHECK(next.words().empty());
-  const std::string settings = test::http2_settings();
-  REQUIRE(::send(taken, settings.data(), settings.size(), MSG_NOSIGNAL) > 0);
-  REQUIRE(next.wait_for(1));
-  CHECK(next.words() == std::vector<std::string>{"connected"});
-  ::close(taken);
-}
-
 TEST_CASE("grpc_connector: the time of a dial counts for gRPC's attempt after it",
           "[io][connector]") {
   Graveyard graveyard;

@@ -4,7 +4,6 @@
 #include "actors/io/socket_dialer.hpp"
 
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -41,8 +40,6 @@ using actors::SocketLoop;
 // The events of a dial, as texts.
 class Listener final : public actors::DialListener {
  public:
-  void connected() override { is_connected = true; }
-
   void speaks(SocketLoop::Id dial,
               Descriptor passed_on,
               std::optional<std::uint32_t> /*stream_limit*/) override {
@@ -59,7 +56,6 @@ class Listener final : public actors::DialListener {
   void ended(bool has_error) override { events.add(has_error ? "ended by an error" : "ended"); }
 
   SocketDialer* dialer = nullptr;
-  std::atomic<bool> is_connected = false;
   std::function<void(const Descriptor& socket)> amid_hand_over;
   Happened<std::string> events;
   Descriptor socket;
@@ -131,7 +127,6 @@ TEST_CASE("socket_dialer: what the system lacks is the reason of the failure",
   CHECK(listener->events.next() == row.text);
   dialer->stop();
   CHECK(listener->events.is_empty());
-  CHECK_FALSE(listener->is_connected);
 }
 
 TEST_CASE("socket_dialer: sockets have the options of gRPC's own", "[io][connector]") {
@@ -144,7 +139,6 @@ TEST_CASE("socket_dialer: sockets have the options of gRPC's own", "[io][connect
   Taken taken(server.take_one());
   taken.speak();
   REQUIRE(listener->events.next() == "speaks");
-  CHECK(listener->is_connected);
   const auto option = [&listener](int level, int name) {
     int value = -1;
     socklen_t length = sizeof(value);
@@ -167,13 +161,14 @@ TEST_CASE("socket_dialer: a server is silent after half of the time that is left
   const auto limit_is_over = [listener](absl::string_view) {
     listener->events.add("time is over");
   };
+  std::optional<Taken> taken;
   SECTION("of the limit that was set first") {
     const auto dial = dialer->dial(server.address(), std::nullopt, listener);
     dialer->limit(dial, SocketLoop::now() + 400ms, limit_is_over);
   }
   SECTION("of a limit that is set when the server is connected") {
     const auto dial = dialer->dial(server.address(), std::nullopt, listener);
-    REQUIRE(eventually([&] { return listener->is_connected.load(); }));
+    taken.emplace(server.take_one());
     dialer->limit(dial, SocketLoop::now() + 1h, limit_is_over);
     dialer->limit(dial, SocketLoop::now() + 400ms, limit_is_over);
   }

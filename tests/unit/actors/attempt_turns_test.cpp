@@ -90,21 +90,6 @@ TEST_CASE("attempt_turns: a slow attempt holds nobody up for long", "[scale][att
   CHECK(turns.begin(kStart + 350ms) == Keys{5});
 }
 
-TEST_CASE("attempt_turns: an attempt that begins again counts from then",
-          "[scale][attempt_turns][T1]") {
-  Turns turns(AttemptLimits{.at_once = 1, .slow_after = 250ms});
-  turns.want(1);
-  CHECK(turns.begin(kStart) == Keys{1});
-  turns.done(1);
-  turns.want(1);
-  CHECK(turns.begin(kStart + 200ms) == Keys{1});
-
-  turns.want(2);
-  CHECK(turns.begin(kStart + 449ms).empty());
-  CHECK(turns.next_turn() == kStart + 450ms);
-  CHECK(turns.begin(kStart + 450ms) == Keys{2});
-}
-
 TEST_CASE("attempt_turns: who is not wanted any more loses his place",
           "[scale][attempt_turns][T2]") {
   Turns turns = turns_wanted_by(2);
