@@ -235,12 +235,9 @@ TEST_CASE("health_prober: gRPC asks the health service", "[io][health_prober]") 
         ProbeOutcome::kPassed);
   server.stop();
   // The GOAWAY may meet one probe, which then has not reached the server.
-  ProbeAnswer answer = probing.again();
-  if (answer.outcome == ProbeOutcome::kUndone) {
-    CHECK_THAT(answer.why, Catch::Contains("GOAWAY"));
-    answer = probing.again();
-  }
-  CHECK(answer.outcome == ProbeOutcome::kFailed);
+  ProbeOutcome outcome = probing.again().outcome;
+  if (outcome == ProbeOutcome::kUndone) outcome = probing.again().outcome;
+  CHECK(outcome == ProbeOutcome::kFailed);
   CHECK(probing.again().outcome == ProbeOutcome::kFailed);
 }
 
