@@ -9,13 +9,10 @@
 
 #include "absl/strings/match.h"
 #include <catch2/catch.hpp>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "actors/io/sockets.hpp"
 #include "tests/e2e/attempt_record.hpp"
-#include "tests/e2e/cut_headers.hpp"
 #include "tests/e2e/echo_server.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/talking_socket.hpp"
@@ -177,26 +174,13 @@ TEST_CASE("grpc_connector: an attempt that takes too long fails at its timeout",
   CHECK(absl::StrContains(record.status().message(), mute.address().str()));
 }
 
-// Fills the backlog of a server. From now on the server neither accepts connections nor refuses
-// them.
-std::vector<Descriptor> fill_backlog(MuteSocket& server) {
-  server.listen();
-  const SocketAddress to = parse_socket_address(server.address().str());
-  std::vector<Descriptor> connections;
-  for (int i = 0; i < 20; ++i) {
-    connections.push_back(make_socket(to));
-    REQUIRE(begin_connect(connections.back(), to));
-  }
-  return connections;
-}
-
 TEST_CASE("grpc_connector: of many attempts each waits for its turn, and its time begins then",
           "[io][connector][scale]") {
   Graveyard graveyard;
   Record slow;
   Record next;
   MuteSocket mute;
-  const auto filled = fill_backlog(mute);
+  mute.listen();
   EchoServer server;
   GrpcConnectorOptions one_at_a_time = connector_options(graveyard);
   one_at_a_time.attempts = {.at_once = 1, .slow_after = 1h};
@@ -225,7 +209,7 @@ TEST_CASE("grpc_connector: a slow attempt does not hold up those that wait",
   Record slow;
   Record next;
   MuteSocket mute;
-  const auto filled = fill_backlog(mute);
+  mute.listen();
   EchoServer server;
   GrpcConnectorOptions quick_turns = connector_options(graveyard);
   quick_turns.attempts = {.at_once = 1, .slow_after = 50ms};

@@ -236,6 +236,20 @@ TEST_CASE("replay: a recorded failover has the same changes, and is the same eac
   CHECK(Json::parse(as_data.output)["explanation"]["outcome"] == "complete");
 }
 
+// Replays the segments that begin at each event of the recording, to a second after their end, and
+// checks each replay and the status of its only target.
+template <typename Check>
+void replay_segments(const Recording& whole, const Check& check) {
+  for (std::size_t begin = 0; begin <= whole.events.size(); ++begin) {
+    INFO("from event " << begin << " of " << whole.events.size());
+    const auto replay = start_replay(segment_from(whole, begin));
+    replay->run(replay->length() + 1s, nullptr);
+    const RuntimeStatus status = replay->status();
+    REQUIRE(status.targets.size() == 1);
+    check(*replay, status.targets[0]);
+  }
+}
+
 TEST_CASE("replay: a segment that has lost the events before it leads to the same end",
           "[e2e][replay]") {
   const bool is_aggregate = GENERATE(false, true);
@@ -251,16 +265,11 @@ TEST_CASE("replay: a segment that has lost the events before it leads to the sam
   };
   while (!whole.events.empty() && is_of_the_end(whole.events.back().what))
     whole.events.pop_back();
-  for (std::size_t begin = 0; begin <= whole.events.size(); ++begin) {
-    INFO("from event " << begin << " of " << whole.events.size());
-    const auto replay = start_replay(segment_from(whole, begin));
-    replay->run(replay->length() + 1s, nullptr);
-    const RuntimeStatus status = replay->status();
-    REQUIRE(status.targets.size() == 1);
-    CHECK(status.targets[0].ready);
-    REQUIRE(status.targets[0].clusters.size() == (is_aggregate ? 3 : 1));
-    CHECK(status.targets[0].clusters[0].active == std::optional<std::size_t>(0));
-  }
+  replay_segments(whole, [&](const auto& /*replay*/, const TargetStatus& target) {
+    CHECK(target.ready);
+    REQUIRE(target.clusters.size() == (is_aggregate ? 3 : 1));
+    CHECK(target.clusters[0].active == std::optional<std::size_t>(0));
+  });
 }
 
 TEST_CASE("replay: a segment connects a RING_HASH cluster that a call or the program had asked for",
@@ -291,15 +300,10 @@ TEST_CASE("replay: a segment connects a RING_HASH cluster that a call or the pro
   });
   REQUIRE(made != whole.events.end());
   whole.events.erase(made + 1, whole.events.end());
-  for (std::size_t begin = 0; begin <= whole.events.size(); ++begin) {
-    INFO("from event " << begin << " of " << whole.events.size());
-    const auto replay = start_replay(segment_from(whole, begin));
-    replay->run(replay->length() + 1s, nullptr);
-    const RuntimeStatus status = replay->status();
-    REQUIRE(status.targets.size() == 1);
-    CHECK(status.targets[0].state == ConnectivityState::kReady);
-    CHECK(replay->unmatched() == 0);
-  }
+  replay_segments(whole, [](const auto& replay, const TargetStatus& target) {
+    CHECK(target.state == ConnectivityState::kReady);
+    CHECK(replay.unmatched() == 0);
+  });
 }
 
 TEST_CASE("replay: a segment begins with what was in force when an update was refused",

@@ -57,17 +57,24 @@ const GrpcConnection& grpc_connection(const ConnectionPtr& connection) {
   return static_cast<const GrpcConnection&>(*connection);
 }
 
+// Options of a connector that makes its connections from sockets.
+GrpcConnectorOptions options_of_sockets(Graveyard& graveyard, std::chrono::milliseconds silence) {
+  GrpcConnectorOptions options = connector_options(graveyard);
+  options.sockets = true;
+  options.silence = silence;
+  options.arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return options;
+}
+
 // A connector that makes its connections from sockets, or leaves that to gRPC.
 struct Maker {
   explicit Maker(std::chrono::milliseconds silence = kPatientSilence, bool sockets = true)
       : connector(options(silence, sockets)) {}
 
   GrpcConnectorOptions options(std::chrono::milliseconds silence, bool sockets) {
-    GrpcConnectorOptions made = connector_options(graveyard);
+    GrpcConnectorOptions made = options_of_sockets(graveyard, silence);
     made.credentials = nullptr;  // Plaintext.
     made.sockets = sockets;
-    made.silence = silence;
-    made.arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     made.no_sockets = [](const std::string& why) { FAIL(why); };
     return made;
   }
@@ -580,9 +587,7 @@ TEST_CASE("socket_connections: a value of the environment that is neither true n
   ::setenv("SIGNALBOX_SOCKET_CONNECTIONS", row.value, 1);
   CHECK(actors::environment_allows_sockets() == row.allows);
   Graveyard graveyard;
-  GrpcConnectorOptions options = connector_options(graveyard);
-  options.sockets = true;
-  options.arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  GrpcConnectorOptions options = options_of_sockets(graveyard, kPatientSilence);
   std::string text;
   options.no_sockets = [&text](const std::string& what) { text += what; };
   const GrpcConnector connector(std::move(options));
@@ -594,11 +599,8 @@ TEST_CASE("socket_connections: keepalive's timeout is the system's limit for una
           "[io][connector][keepalive]") {
   EchoServer server;
   Graveyard graveyard;
-  GrpcConnectorOptions options = connector_options(graveyard);
-  options.sockets = true;
-  options.silence = kPatientSilence;
+  GrpcConnectorOptions options = options_of_sockets(graveyard, kPatientSilence);
   options.keepalive = {.time = 1h, .timeout = 1234ms};
-  options.arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   GrpcConnector connector(std::move(options));
   Record record;
   const auto attempt = connector.connect({server.address()}, 10s, record.events());
@@ -615,11 +617,8 @@ TEST_CASE("socket_connections: keepalive's timeout is the system's limit for una
 GrpcConnectorOptions trying_again(Graveyard& graveyard,
                                   Happened<std::string>& texts,
                                   Duration again_after) {
-  GrpcConnectorOptions options = connector_options(graveyard);
-  options.sockets = true;
-  options.arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  GrpcConnectorOptions options = options_of_sockets(graveyard, kPatientSilence);
   options.sockets_again_after = again_after;
-  options.silence = kPatientSilence;
   options.no_sockets = [&texts](const std::string& text) { texts.add(text); };
   return options;
 }

@@ -26,7 +26,6 @@
 #include "tests/e2e/cut_headers.hpp"
 #include "tests/e2e/echo_server.hpp"
 #include "tests/support/happened.hpp"
-#include "tests/support/process.hpp"
 
 namespace signalbox::test {
 namespace {
