@@ -67,10 +67,15 @@ std::optional<bool> known_loss(const GrpcConnection& connection) {
   return std::nullopt;
 }
 
-/// Whether a connection that gRPC has made is lost. Since `begun`, a call has waited for this.
-bool is_lost_after_wait(const GrpcConnection& connection, bool has_left_ready, Instant begun) {
+/// Whether the connection is lost. A call has waited since `begun`, and has seen that it is
+/// (`is_lost`), or has not seen it.
+bool conclude(const GrpcConnection& connection, bool is_lost, Instant begun) {
+  if (connection.is_socket()) {
+    if (is_lost) connection.lose();
+    return is_lost;
+  }
   // If the process stood still, the time can be over before gRPC changes the state.
-  if (has_left_ready || !connection.is_ready()) return true;
+  if (is_lost || !connection.is_ready()) return true;
   connection.record_vain_wait(begun, std::chrono::steady_clock::now());
   return false;
 }
@@ -83,41 +88,37 @@ std::chrono::milliseconds longest_wait(const grpc::ClientContext& context) {
   return std::clamp(left, std::chrono::milliseconds(0), kMoment);
 }
 
-/// For a connection from a socket. nullopt: the transport has not answered in time.
-std::optional<bool> refuses_calls(const GrpcConnection& connection,
-                                  std::chrono::milliseconds limit) {
+/// For a connection from a socket. False also if the transport has not answered in time.
+bool refuses_calls(const GrpcConnection& connection, std::chrono::milliseconds limit) {
   grpc::CompletionQueue queue;
   const grpc::ClientContext context;
   grpc_call* const call = GrpcAccess::make_call(
       connection.c_channel(), kAsking, context, queue.cq(), connection.authority());
-  const std::optional<bool> takes = send_headers(call, queue, limit).were_taken;
-  if (!takes.has_value()) return std::nullopt;
-  return !*takes;
+  return !send_headers(call, queue, limit).were_taken.value_or(true);
 }
 
 /// For a connection that gRPC has made. gRPC reports a GOAWAY to calls a moment before it changes
 /// the channel's state.
 bool leaves_ready(const GrpcConnection& connection, std::chrono::milliseconds limit) {
-  const Instant begun = std::chrono::steady_clock::now();
   grpc::CompletionQueue queue;
   grpc_channel_watch_connectivity_state(connection.c_channel(),
                                         GRPC_CHANNEL_READY,
-                                        grpc_deadline(begun + limit),
+                                        grpc_deadline(std::chrono::steady_clock::now() + limit),
                                         queue.cq(),
                                         nullptr);
   const grpc_event left =
       grpc_completion_queue_next(queue.cq(), gpr_inf_future(GPR_CLOCK_MONOTONIC), nullptr);
   grpc_completion_queue_shutdown(queue.cq());
   grpc_completion_queue_next(queue.cq(), gpr_inf_future(GPR_CLOCK_MONOTONIC), nullptr);
-  return is_lost_after_wait(connection, left.success != 0, begun);
+  return left.success != 0;
 }
 
 bool wait_for_loss(const GrpcConnection& connection, std::chrono::milliseconds limit) {
   if (const auto is_lost = known_loss(connection)) return *is_lost;
-  if (!connection.is_socket()) return leaves_ready(connection, limit);
-  const bool is_refused = refuses_calls(connection, limit).value_or(false);
-  if (is_refused) connection.lose();
-  return is_refused;
+  const Instant begun = std::chrono::steady_clock::now();
+  const bool is_lost =
+      connection.is_socket() ? refuses_calls(connection, limit) : leaves_ready(connection, limit);
+  return conclude(connection, is_lost, begun);
 }
 
 // --- without waiting --------------------------------------------------------------
@@ -197,13 +198,7 @@ void find_reach(grpc::ClientContext& context,
                found = std::move(found),
                weak = std::weak_ptr<const GrpcConnection>(connection),
                begun = std::chrono::steady_clock::now()](bool is_lost) {
-    if (const auto still = weak.lock()) {
-      if (!still->is_socket()) {
-        is_lost = is_lost_after_wait(*still, is_lost, begun);
-      } else if (is_lost) {
-        still->lose();
-      }
-    }
+    if (const auto still = weak.lock()) is_lost = conclude(*still, is_lost, begun);
     Failure judged = failure;
     found(judged.judge([&] { return is_lost; }));
   };
