@@ -8,8 +8,9 @@
 
 Gates: no call is lost; each pick finds an endpoint; the connections are the set of endpoints as it was within the
 last five seconds (--settle). With --judge, which wants a quiet machine: endpoints and updates come at nine tenths of
-these rates at least; the p99 of picks is at most twice that of the same run before the changes; and memory grows by at
-most 1 MiB a minute after the warm-up.
+these rates at least; the p99 of picks is at most twice that of the same run before the changes; and, in a run of at
+least half an hour, memory grows by at most 1 MiB a minute after the warm-up. Trims of the heap let it rise and fall by
+a tenth within minutes, which would look like growth in a shorter run.
 
 Prints `N minutes: …` when all gates are met."""
 
@@ -32,6 +33,7 @@ LEAST_OF_RATE = 0.9
 MOST_PICK_RATIO = 2.0
 MOST_SLOPE = 1 << 20  # Bytes a minute.
 WARM_UP = 0.25  # The part of the time that does not count for memory.
+LEAST_FOR_MEMORY = 1800.0  # Seconds.
 RATE = 400  # Calls a second.
 IDLE_SECONDS = 10.0
 FILES_FOR_ALL_ELSE = 1_000
@@ -127,7 +129,8 @@ class Churn:
             check(churned["replaced"] >= LEAST_OF_RATE * self._options.seconds * self._options.endpoints / TENTH,
                   f"fewer than a tenth of the endpoints were replaced each second: {figures}")
             check(ratio <= MOST_PICK_RATIO, f"p99 of picks is {ratio:.1f} times that before the churn: {figures}")
-            check(growth <= MOST_SLOPE, f"memory grows by more than 1 MiB a minute: {figures}")
+            check(growth <= MOST_SLOPE or self._options.seconds < LEAST_FOR_MEMORY,
+                  f"memory grows by more than 1 MiB a minute: {figures}")
         return f"{self._options.seconds / 60:g} minutes: {figures}; 0 lost"
 
     def _replace(self, seconds: float) -> dict:
