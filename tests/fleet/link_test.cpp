@@ -130,10 +130,4 @@ TEST_CASE("link: a connection that is not made within 20 s counts as failed", "[
   check_waits(ours.run(1s), {21, 21, 21});
 }
 
-TEST_CASE("manner: names are read as they are written", "[fleet]") {
-  for (const Manner manner : kManners)
-    CHECK(manner_named(to_string(manner)) == manner);
-  CHECK_FALSE(manner_named("grpc").has_value());
-}
-
 }  // namespace signalbox::fleet

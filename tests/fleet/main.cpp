@@ -33,6 +33,14 @@ bool is_wanted(const std::vector<std::string>& names, absl::string_view name) {
   return names.empty() || std::ranges::find(names, name) != names.end();
 }
 
+template <typename Values, typename Name>
+std::vector<std::string> names_of(const Values& values, Name name) {
+  std::vector<std::string> names;
+  for (const auto& value : values)
+    names.emplace_back(name(value));
+  return names;
+}
+
 int run(const Options& options) {
   std::vector<Outcome> outcomes;
   for (const Scenario& scenario : scenarios()) {
@@ -72,13 +80,9 @@ int main(int argc, char** argv) {
   app.add_option("--seed", options.fleet.seed, "decides latencies and waits")
       ->capture_default_str();
   app.add_option("--scenario", options.scenarios, "only this one; may be repeated")
-      ->check([](const std::string& name) {
-        return scenario_named(name) != nullptr ? "" : "no such scenario: see tests/fleet/README.md";
-      });
+      ->check(CLI::IsMember(names_of(scenarios(), [](const Scenario& one) { return one.name; })));
   app.add_option("--manner", options.manners, "only this one; may be repeated")
-      ->check([](const std::string& name) {
-        return manner_named(name) ? "" : "no such manner: see tests/fleet/README.md";
-      });
+      ->check(CLI::IsMember(names_of(kManners, [](Manner one) { return to_string(one); })));
   app.add_option("--json", options.json, "write all outcomes to this file as data");
   try {
     app.parse(argc, argv);

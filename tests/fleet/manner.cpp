@@ -19,13 +19,6 @@ absl::string_view to_string(Manner manner) {
   return "";
 }
 
-std::optional<Manner> manner_named(absl::string_view name) {
-  for (const Manner manner : kManners) {
-    if (to_string(manner) == name) return manner;
-  }
-  return std::nullopt;
-}
-
 std::optional<GrpcRules> grpc_rules(Manner manner) {
   switch (manner) {
     case Manner::kGrpcCore:

@@ -44,7 +44,6 @@ inline constexpr std::array kManners = {
 
 /// The name in the table above.
 absl::string_view to_string(Manner manner);
-std::optional<Manner> manner_named(absl::string_view name);
 
 /// How gRPC's streams and channels wait, where its two clients differ.
 struct GrpcRules {

@@ -72,11 +72,14 @@ int main(int argc, char** argv) {
   using namespace signalbox::orders;
   CLI::App app("Explores all orders in which a target's letters can be delivered.");
   Options options;
+  const auto limit = CLI::Range(0, 1'000'000'000);
   app.add_option("story", options.story, "one of " + absl::StrJoin(story_names(), ", "));
-  app.add_option("--depth", options.limits.depth, "the most steps of a trace; 0: no limit");
-  app.add_option("--states", options.limits.states, "stop at this many states; 0: no limit");
+  app.add_option("--depth", options.limits.depth, "the most steps of a trace; 0: no limit")
+      ->check(limit);
+  app.add_option("--states", options.limits.states, "stop at this many states; 0: no limit")
+      ->check(limit);
   app.add_option("--configurations", options.configurations, "CLUSTER:ENDPOINT,…, one by one");
-  app.add_option("--calls", options.calls, "the number of calls");
+  app.add_option("--calls", options.calls, "the number of calls")->check(CLI::Range(0, 100));
   app.add_option("--mailboxes",
                  options.mailboxes,
                  "down to which actors letters wait: " + absl::StrJoin(mailboxes_names(), ", "));
