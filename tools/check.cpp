@@ -167,7 +167,7 @@ int run_check(const CheckOptions& options) {
   bool readable = true;
   bool valid = true;
   for (const std::string& name : options.files) {
-    auto text = actors::read_file(name, parsing.limits.max_file_bytes);
+    auto text = actors::read_file(name, parsing.limits.max_file_bytes, "max_file_bytes");
     if (!text.ok()) {
       readable = false;
       say("check", text.status().message());

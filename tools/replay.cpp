@@ -32,7 +32,7 @@ constexpr std::size_t kMostBytes = std::size_t{2} << 30U;
 constexpr absl::Duration kLatest = absl::Hours(24 * 365 * 10);  // The latest --until.
 
 absl::StatusOr<std::string> read_text(const std::string& path) {
-  return actors::read_file(path, kMostBytes, /*limit=*/"");
+  return actors::read_file(path, kMostBytes);
 }
 
 absl::StatusOr<xds::ReadRecording> read_segment(const std::string& path) {

@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint32_t kEvents =
     IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ATTRIB | IN_ONLYDIR;
+constexpr absl::string_view kLimit = "max_file_bytes";
 constexpr int kMaxLinks = 40;  // The most symbolic links on a path, as in the kernel.
 
 // PERMISSION_DENIED if the system forbids it; NOT_FOUND for all other errors.
@@ -146,7 +147,7 @@ absl::Status WatchedFile::read() {
   if (fs::is_other(absolute_, error)) {
     return absl::NotFoundError(absl::StrCat("cannot read ", path_, ": it is no regular file"));
   }
-  auto text = read_file(absolute_, max_bytes_);
+  auto text = read_file(absolute_, max_bytes_, kLimit);
   if (!text.ok()) return text.status();
   text_ = *std::move(text);
   return absl::OkStatus();

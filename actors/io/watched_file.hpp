@@ -31,10 +31,10 @@ namespace signalbox::actors {
 
 /// The whole text of a file. Errors name the file and the reason: PERMISSION_DENIED if reading is
 /// forbidden, RESOURCE_EXHAUSTED if the file is longer than `max_bytes`, else NOT_FOUND. `limit`:
-/// the name of the limit that `max_bytes` is, for that error; empty: it has none.
+/// the name of the limit that `max_bytes` is, for that error; empty: users cannot change it.
 absl::StatusOr<std::string> read_file(const std::string& path,
                                       std::size_t max_bytes = xds::kMaxFileBytes,
-                                      absl::string_view limit = "max_file_bytes");
+                                      absl::string_view limit = "");
 
 /// A fault of a new text is reported only after this time, because a file that is written in place
 /// is incomplete for a moment.
