@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "absl/strings/ascii.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include <fcntl.h>
@@ -89,14 +89,12 @@ int milliseconds_until(Clock::time_point deadline) {
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000'000));
 }
 
-// Pointers into `environ`, as Options::without_settings_of says.
-std::vector<char*> environment_without(const std::string& command) {
-  const std::string settings = absl::StrCat("SIGNALBOX_", absl::AsciiStrToUpper(command), "_");
+// Pointers into `environ`, as Options::without says.
+std::vector<char*> environment_without(const std::vector<std::string>& beginnings) {
   std::vector<char*> kept;
   for (char** variable = environ; *variable != nullptr; ++variable) {
-    const bool is_setting =
-        absl::StartsWith(*variable, settings) || absl::StartsWith(*variable, "SIGNALBOX_CONFIG=");
-    if (command.empty() || !is_setting) kept.push_back(*variable);
+    const auto begins = [&](const std::string& text) { return absl::StartsWith(*variable, text); };
+    if (absl::c_none_of(beginnings, begins)) kept.push_back(*variable);
   }
   kept.push_back(nullptr);
   return kept;
@@ -144,7 +142,7 @@ absl::StatusOr<ChildProcess> ChildProcess::start(const std::vector<std::string>&
   pointers.push_back(nullptr);
 
   ChildProcess child;
-  std::vector<char*> environment = environment_without(options.without_settings_of);
+  std::vector<char*> environment = environment_without(options.without);
   const int error = ::posix_spawn(&child.pid_,
                                   pointers[0],
                                   &plan.actions,

@@ -35,9 +35,8 @@ class ChildProcess {
     bool capture_stderr = false;  ///< False: stderr is inherited.
     /// True: the process's stdin gets the text of write(). False: its stdin is /dev/null.
     bool pipe_stdin = false;
-    /// A command of this program. The environment of the process has none of its settings
-    /// (settings.hpp), and no SIGNALBOX_CONFIG.
-    std::string without_settings_of = {};
+    /// Variables that begin so, as "NAME=value", are not in the environment of the process.
+    std::vector<std::string> without = {};
   };
 
   /// argv[0] is the program's path.

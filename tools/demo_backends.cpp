@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "tools/settings.hpp"
+
 namespace signalbox::tools {
 namespace {
 
@@ -114,7 +116,7 @@ absl::Status DemoBackends::launch(Backend& backend) {
                                       backend.place.cluster,
                                       "--parent",
                                       std::to_string(::getpid())},
-                                     {.without_settings_of = "backend"});
+                                     {.without = settings_of("backend")});
   if (!process.ok()) return process.status();
   backend.process = *std::move(process);
   return absl::OkStatus();

@@ -9,6 +9,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "tools/settings.hpp"
+
 namespace signalbox::tools {
 namespace {
 
@@ -57,7 +59,7 @@ absl::Status DemoControlPlane::start() {
                                       address_,
                                       "--parent",
                                       std::to_string(::getpid())},
-                                     {.without_settings_of = "serve"});
+                                     {.without = settings_of("serve")});
   if (!process.ok()) return process.status();
   process_ = *std::move(process);
   const auto line = process_->read_line(kPlaneStartTime);

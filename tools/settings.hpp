@@ -27,6 +27,10 @@ namespace signalbox::tools {
 /// options that a command does not know fall through to `app`.
 void add_settings(CLI::App& app);
 
+/// The beginnings of "NAME=" of the environment variables that set the options of `command`, and of
+/// the one that names the file of options.
+std::vector<std::string> settings_of(const std::string& command);
+
 /// The place of the value that `error` (of CLI11) complains of: " (from NAME in the environment)"
 /// or " (from FILE)". Empty: the value is among the `arguments`, or `error` names no option.
 std::string place_of(const CLI::App& app,
