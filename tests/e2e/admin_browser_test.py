@@ -23,7 +23,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
 import framed_page  # noqa: E402  (the line above adds its folder)
 from browser_session import Session  # noqa: E402
-from framed_page import PATIENCE, browser, need_browser  # noqa: E402
+from framed_page import PATIENCE, need_browser, photograph  # noqa: E402
 
 SIGNALBOX = ""
 SHOTS: Path | None = None
@@ -113,8 +113,8 @@ class Browser(unittest.TestCase):
             for page in PAGES:
                 folder = SHOTS or Path(tempfile.mkdtemp())
                 picture = folder / f"admin{page.replace('/', '-')}.png"
-                said = browser("--window-size=1400,1000", f"--screenshot={picture}", f"http://{demo.address}{page}")
-                cls.refusals[page] = (picture.stat().st_size, re.findall(r".*(?:Refused|violat).*", said.stderr))
+                said = photograph(picture, "--window-size=1400,1000", f"http://{demo.address}{page}")
+                cls.refusals[page] = (picture.stat().st_size, re.findall(r".*(?:Refused|violat).*", said))
                 if not SHOTS:
                     shutil.rmtree(folder)
 

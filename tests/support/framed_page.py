@@ -78,6 +78,16 @@ def browser(*arguments: str) -> subprocess.CompletedProcess:
             capture_output=True, text=True, timeout=PATIENCE, check=True)
 
 
+def photograph(picture: Path, *arguments: str) -> str:
+    """Writes a picture of a page. Returns what the browser says meanwhile. On a busy machine the
+    browser may end without a picture, so it gets three attempts."""
+    for _ in range(3):
+        said = browser(f"--screenshot={picture}", *arguments).stderr
+        if picture.exists():
+            return said
+    raise AssertionError(f"the browser writes no picture, and says: {said[-2000:]}")
+
+
 def measured(page: str, width: int, *, inside: str, more: str = "{}", dark: bool = False) -> dict:
     """Measures the page in a frame of this width. `inside` is JavaScript that says whether the
     element `e` must stay inside the page. `more` is a JavaScript object with further results about
