@@ -7,7 +7,8 @@ xds/depend and xds/parse; the tests should kill each mutant.
                                                 └ in build/mutation/tree, a worktree of HEAD: never in the checkout
 
 Progress goes to stderr, and survivors go to stdout. Exit status: 0 enough mutants were killed, 1
-too many survived, 2 the run was not possible, 130 it was interrupted."""
+too many survived, 2 the run was not possible, or the tests fail without a mutant at its end, 130 it
+was interrupted. An interrupted run prints what it has."""
 
 import argparse
 import random
@@ -97,18 +98,26 @@ class Tree:
         return self.succeeds("cmake", "--build", str(self.build_folder), "--target", *names)
 
     def passes(self, names: list[str]) -> bool:
-        return self.succeeds("ctest", "--test-dir", str(self.build_folder), "-j2", "--stop-on-failure", "--no-tests=error",
-                             "-R", f"^({'|'.join(names)})$")
+        """Whether all tests pass. A test that fails is repeated once, because the machine may be at
+        fault."""
+        return self.succeeds("ctest", "--test-dir", str(self.build_folder), "-j2", "--repeat", "until-pass:2",
+                             "--stop-on-failure", "--no-tests=error", "-R", f"^({'|'.join(names)})$")
 
     def prepare(self, names: list[str]) -> None:
-        """Builds and runs the tests, which must pass without a mutant."""
+        """Configures the worktree, then builds and runs the tests without a mutant."""
         say(f"building {len(names)} test programs in {self.path}")
         # Without debug information a mutant is linked in a fraction of the time.
         if not self.succeeds("cmake", "--preset", "debug", "-DSIGNALBOX_BUILD_TESTS=ON", "-DSIGNALBOX_JOIN_SOURCES=OFF",
-                             "-DCMAKE_CXX_FLAGS_DEBUG=-Og") or not self.build(names):
-            raise CannotRun(f"the tests do not build; see {self.log}")
+                             "-DCMAKE_CXX_FLAGS_DEBUG=-Og"):
+            raise CannotRun(f"the tests do not configure; see {self.log}")
+        self.check(names, "")
+
+    def check(self, names: list[str], consequence: str) -> None:
+        """Builds and runs the tests, which must pass without a mutant."""
+        if not self.build(names):
+            raise CannotRun(f"the tests do not build without a mutant{consequence}; see {self.log}")
         if not self.passes(names):
-            raise CannotRun(f"the tests fail without a mutant; see {self.log}")
+            raise CannotRun(f"the tests fail without a mutant{consequence}; see {self.log}")
 
     def try_out(self, mutant: Mutant) -> str:
         """Builds and tests a mutant. Returns "killed", "survived", or, if it does not compile, "no
@@ -140,17 +149,24 @@ def judge(killed: int, survivors: list[Mutant], at_least: float) -> tuple[str, i
 
 
 def run(options: argparse.Namespace, mutants: list[Mutant], tree: Tree) -> int:
-    tree.prepare(sorted({name for core in CORES for names in programs_for(tree.path, f"{core}/x.cpp") for name in names}))
+    names = sorted({name for core in CORES for names in programs_for(tree.path, f"{core}/x.cpp") for name in names})
+    tree.prepare(names)
     killed, survivors = 0, []
-    for mutant in mutants[:options.count * MOST_DRAWS]:
-        if killed + len(survivors) == options.count:
-            break
-        outcome = tree.try_out(mutant)
-        say(f"{outcome}: {mutant}")
-        if outcome == "killed":
-            killed += 1
-        elif outcome == "survived":
-            survivors.append(mutant)
+    try:
+        for mutant in mutants[:options.count * MOST_DRAWS]:
+            if killed + len(survivors) == options.count:
+                break
+            outcome = tree.try_out(mutant)
+            say(f"{outcome}: {mutant}")
+            if outcome == "killed":
+                killed += 1
+            elif outcome == "survived":
+                survivors.append(mutant)
+        tree.check(names, " after the last mutant, so the kills prove nothing")
+    except KeyboardInterrupt:
+        text, _ = judge(killed, survivors, options.at_least)
+        print(f"{text}, interrupted after {killed + len(survivors)} of {options.count}")
+        raise
     text, status = judge(killed, survivors, options.at_least)
     print(text)
     return status
@@ -170,10 +186,6 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def end_by_signal(number: int, _: object) -> None:
-    raise KeyboardInterrupt
-
-
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
     try:
@@ -191,7 +203,7 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, end_by_signal)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         sys.exit(main(sys.argv[1:]))
     except KeyboardInterrupt:

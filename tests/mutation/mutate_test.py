@@ -167,18 +167,46 @@ class TreeTest(unittest.TestCase):
         with self.assertRaises(mutate.CannotRun), contextlib.redirect_stderr(io.StringIO()):
             tree.prepare(["a"])
 
-    def test_mutants_that_do_not_compile_are_drawn_again_and_survivors_are_told(self) -> None:
-        tree = self.tree(True, [True])
-        outcomes = ["no code", "killed", "survived", "killed"]
-        tree.try_out = lambda _: outcomes.pop(0)
-        told = io.StringIO()
+    def run_with(self, passes: list[bool], *outcomes: object) -> int:
+        """Runs mutants with these outcomes. Keeps in self.told what is printed."""
+        tree = self.tree(True, passes)
+        tree.try_out = mock.Mock(side_effect=outcomes)
         options = argparse.Namespace(count=2, at_least=50.0)
-        with mock.patch.object(mutate, "programs_for", lambda *_: [["a"]]), contextlib.redirect_stdout(told), \
-                contextlib.redirect_stderr(io.StringIO()):
-            self.assertEqual(mutate.run(options, [self.mutant] * 4, tree), 0)
-        self.assertEqual(outcomes, ["killed"])
-        self.assertEqual(told.getvalue(), f"survived: {self.mutant}\n"
-                                          "1 of 2 mutants were killed: 50.0 %, at least 50 % are wanted\n")
+        with mock.patch.object(mutate, "programs_for", lambda *_: [["a"]]), \
+                contextlib.redirect_stdout(io.StringIO()) as self.told, contextlib.redirect_stderr(io.StringIO()):
+            return mutate.run(options, [self.mutant] * 4, tree)
+
+    def test_mutants_that_do_not_compile_are_drawn_again_and_survivors_are_told(self) -> None:
+        self.assertEqual(self.run_with([True, True], "no code", "killed", "survived"), 0)
+        self.assertEqual(self.told.getvalue(), f"survived: {self.mutant}\n"
+                                               "1 of 2 mutants were killed: 50.0 %, at least 50 % are wanted\n")
+
+    def test_tests_that_fail_after_the_last_mutant_judge_nothing(self) -> None:
+        with self.assertRaisesRegex(mutate.CannotRun, "fail without a mutant after the last mutant, so the kills prove nothing"):
+            self.run_with([True, False], "killed", "killed")
+        self.assertEqual(self.told.getvalue(), "")
+
+    def test_an_interrupted_run_tells_its_count(self) -> None:
+        with self.assertRaises(KeyboardInterrupt):
+            self.run_with([True], "survived", KeyboardInterrupt)
+        self.assertEqual(self.told.getvalue(), f"survived: {self.mutant}\n0 of 1 mutants were killed: 0.0 %, "
+                                               "at least 50 % are wanted, interrupted after 1 of 2\n")
+
+    def test_a_test_that_fails_once_kills_nothing(self) -> None:
+        tree = mutate.Tree(self.root)
+        tree.build_folder.mkdir(parents=True)
+        (tree.build_folder / "CTestTestfile.cmake").write_text("""
+            add_test(flaky sh -c "echo >> flaky; test -e known || { touch known; exit 1; }")
+            add_test(broken sh -c "echo >> broken; exit 1")
+            add_test(later sh -c "echo >> later")
+            set_tests_properties(later PROPERTIES DEPENDS broken)
+            """, encoding="utf-8")
+        for names, passes, runs in [(["flaky"], True, {"flaky": 2}), (["broken", "later"], False, {"broken": 2, "later": 0})]:
+            with self.subTest(names):
+                self.assertEqual(tree.passes(names), passes)
+                for name, count in runs.items():
+                    path = tree.build_folder / name
+                    self.assertEqual(len(path.read_text(encoding="utf-8")) if path.exists() else 0, count, name)
 
 
 class JudgeTest(unittest.TestCase):
