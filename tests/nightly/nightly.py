@@ -6,7 +6,7 @@
 
 Progress goes to stderr, and the report goes to stdout. The output of each part is kept in
 build/nightly/logs. After each part the results are written to build/nightly/state.json; --resume
-continues from this file."""
+continues from this file, and reports all that the file has of the same work."""
 
 import argparse
 import datetime
@@ -100,8 +100,9 @@ class Runner:
         line = " ".join([*(f"{name}={shlex.quote(value)}" for name, value in environment.items()), shlex.join(words)])
         if number == 0:
             result.commands.append(line if command.times == 1 else f"{line}  # {command.times} times, each with the next seed")
-        status, output = self.call(part, words, environment)
-        why = f"more than {self.patience:.0f} s" if status is None else why_failed(command, output, status)
+        patience = self.patience + command.seconds
+        status, output = self.call(part, words, environment, patience)
+        why = f"more than {patience:.0f} s" if status is None else why_failed(command, output, status)
         if why:
             result.failures.append(Failure(line, why, tail_of(output)))
             say(f"{part.name}: FAILED ({why}): {line}")
@@ -110,7 +111,7 @@ class Runner:
     def log_of(self, part: Part) -> Path:
         return self.logs / f"{part.name}.log"
 
-    def call(self, part: Part, words: list[str], environment: dict[str, str]) -> tuple[Optional[int], str]:
+    def call(self, part: Part, words: list[str], environment: dict[str, str], patience: float) -> tuple[Optional[int], str]:
         """Runs a command. Returns its exit status and output. None: the command exceeded its
         time."""
         with self.log_of(part).open("r+b") as log:
@@ -123,7 +124,7 @@ class Runner:
             except OSError as error:
                 return 127, str(error)
             try:
-                status = process.wait(self.patience)
+                status = process.wait(patience)
             except subprocess.TimeoutExpired:
                 status = None
             finally:
@@ -143,7 +144,7 @@ def end_group(process: subprocess.Popen) -> None:
 def state_in(path: Path) -> Optional[State]:
     """None: there is no state file, or it has another form."""
     data = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return state_from(data) if "hours" in data else None
+    return state_from(data) if "begun" in data else None
 
 
 def hours_of(options: argparse.Namespace, last: Optional[State]) -> float:
@@ -155,8 +156,8 @@ def begin(options: argparse.Namespace, last: Optional[State]) -> State:
     if last is None or not options.resume:
         if last is not None:
             say(f"a new night: the last one's results, of {len(last.results)} parts, are forgotten (--resume keeps them)")
-        return State(hours_of(options, last), options.seed or random.SystemRandom().randrange(1, 2**31))
-    night = State(hours_of(options, last), options.seed or last.seed, last.results)
+        return State(hours_of(options, last), options.seed or random.SystemRandom().randrange(1, 2**31), now())
+    night = State(hours_of(options, last), options.seed or last.seed, last.begun, last.results)
     if night.hours != last.hours:
         say(f"{night.hours:g} hours in place of the last night's {last.hours:g}: parts with another count run again")
     if night.seed != last.seed:
@@ -234,18 +235,22 @@ def main(arguments: list[str], parts: tuple[Part, ...] = PARTS, root: Path = ROO
         return 0
     state = begin(options, last)
     keep(path, state)
-    night = Night(commit_of(root), state.seed, state.hours, now(), "", wanted, {})
+    commit = commit_of(root)
+    done = {part.name: state.results[part.name] for part in parts
+            if is_done(part, amount_of(part, state.hours), commit, state.seed, state.results.get(part.name))}
+    reported = [part for part in parts if part in wanted or part.name in done]
+    night = Night(commit, state.seed, state.hours, state.begun, "", reported, done)
     runner = Runner(root, state.seed, state.hours)
     try:
         for part in wanted:
-            amount = amount_of(part, state.hours)
-            if part.commands is None:
-                continue
-            if not is_done(part, amount, night.commit, state.seed, state.results.get(part.name)):
+            if part.name in done:
+                if done[part.name].failures:
+                    say(f"{part.name}: it failed, and is not run again; run the lines after 'again:' in the report")
+            elif part.commands is not None:
+                amount = amount_of(part, state.hours)
                 say(f"{part.name}: {part.title}, {amount:,} {part.unit}")
-                state.results[part.name] = runner.run_part(part, amount, night.commit)
+                done[part.name] = state.results[part.name] = runner.run_part(part, amount, commit)
                 keep(path, state)
-            night.results[part.name] = state.results[part.name]
     finally:
         night.ended = now()
         write_reports(night, options)
@@ -254,12 +259,8 @@ def main(arguments: list[str], parts: tuple[Part, ...] = PARTS, root: Path = ROO
     return 1 if has_failed(night) else 0
 
 
-def end_by_signal(number: int, _: object) -> None:
-    raise KeyboardInterrupt
-
-
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, end_by_signal)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         sys.exit(main(sys.argv[1:]))
     except KeyboardInterrupt:

@@ -12,6 +12,7 @@ import tempfile
 import unittest
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import nightly
 from parts import FUZZ_TARGETS, PARTS, RESOURCES_A_SECOND, Command, Part
@@ -56,7 +57,10 @@ def said_by(words: list[str], environment: dict[str, str]) -> str:
 class Told(nightly.Runner):
     """Runs no command: each says what said_by() has."""
 
-    def call(self, part: Part, words: list[str], environment: dict[str, str]) -> tuple[int, str]:
+    def call(self, part: Part, words: list[str], environment: dict[str, str], patience: float) -> tuple[int, str]:
+        if "fuzz" in words:
+            # The command also builds the targets.
+            assert int(words[2]) + 3600 <= patience, (words, patience)
         return 0, said_by(words, environment)
 
 
@@ -108,7 +112,7 @@ class PlanTest(unittest.TestCase):
 
     def test_a_night_is_the_same_after_the_state_file(self) -> None:
         result = Result("S", 1, "c", 2, 3.0, 4.0, ["a"], [nightly.Failure("a", "b", "c")])
-        state = State(1.0, 2, {"S": result})
+        state = State(1.0, 2, "then", {"S": result})
         self.assertEqual(state_from(json.loads(json.dumps(state_as_data(state)))), state)
 
 
@@ -120,10 +124,11 @@ class PartsTest(unittest.TestCase):
 
     def test_full_hours_reach_every_gate_as_it_is_counted(self) -> None:
         with tempfile.TemporaryDirectory(prefix="signalbox night ") as folder:
-            for hours in (FULL_HOURS, 2 * FULL_HOURS):
+            for hours, cores in ((FULL_HOURS, 2), (FULL_HOURS, 1), (2 * FULL_HOURS, 1)):
                 told = Told(Path(folder), 1, hours)
                 for one in PARTS:
-                    with self.subTest(one.name), contextlib.redirect_stderr(io.StringIO()):
+                    with self.subTest(one.name, hours=hours, cores=cores), mock.patch("parts.FUZZED_AT_A_TIME", cores), \
+                            contextlib.redirect_stderr(io.StringIO()):
                         result = told.run_part(one, amount_of(one, hours), "c")
                         self.assertEqual(result.failures, [])
                         self.assertEqual(verdict_of(one, result), "reached in part" if one.beyond else "reached")
@@ -274,6 +279,20 @@ class NightTest(unittest.TestCase):
         self.night(parts, "a")
         self.assertEqual(self.runs("runs_a"), 4)
         self.assertIn("of 2 parts, are forgotten", self.told)
+
+    def test_a_part_that_is_run_after_the_night_hides_no_failure(self) -> None:
+        parts = [part("a", shell("echo >> runs_a; exit 1", worth=1)), part("b", PLAIN), part("c", PLAIN), part("d", PLAIN)]
+        times = iter(f"time {number}" for number in range(9))
+        with mock.patch.object(nightly, "now", lambda: next(times)):
+            self.night(parts, "a", "b")
+            status, data = self.night(parts, "--resume", "c")
+            self.assertEqual((status, data["failed"], data["begun"], data["ended"]), (1, True, "time 0", "time 2"))
+            self.assertEqual([(row["part"], row["verdict"]) for row in data["parts"]],
+                             [("a", "failed"), ("b", "reached"), ("c", "reached")])
+            self.assertNotIn("a: it failed", self.told)
+            self.assertEqual((self.night(parts, "--resume", "a"), self.runs("runs_a")), ((1, {**data, "ended": "time 3"}), 1))
+            self.assertIn("a: it failed, and is not run again", self.told)
+            self.assertEqual(self.night(parts, "--resume", "--seed", str(data["seed"] + 1), "c")[0], 0, "a has no such result")
 
     def test_resume_has_the_hours_and_the_seed_of_the_last_night(self) -> None:
         parts = [part("a", shell("echo >> runs_a", worth=1), gate=80), part("b", PLAIN)]

@@ -42,6 +42,7 @@ class State:
 
     hours: float
     seed: int
+    begun: str
     results: dict[str, Result] = field(default_factory=dict)
 
 
@@ -50,7 +51,8 @@ def result_from(data: dict) -> Result:
 
 
 def state_from(data: dict) -> State:
-    return State(data["hours"], data["seed"], {name: result_from(result) for name, result in data["results"].items()})
+    results = {name: result_from(result) for name, result in data["results"].items()}
+    return State(data["hours"], data["seed"], data["begun"], results)
 
 
 def state_as_data(state: State) -> dict:
