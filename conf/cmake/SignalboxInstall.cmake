@@ -34,11 +34,8 @@ else()
   set(only_shared EXCLUDE_FROM_ALL)
 endif()
 
-# The order is that of linking, because signalbox.pc lists these libraries.
-set(signalbox_libraries admin_services admin_proto channel actors io metrics lb xds xds_proto messages)
-list(TRANSFORM signalbox_libraries PREPEND signalbox_ OUTPUT_VARIABLE signalbox_library_targets)
 target_include_directories(signalbox_channel INTERFACE "$<INSTALL_INTERFACE:${signalbox_headers}>")
-install(TARGETS ${signalbox_library_targets} EXPORT signalboxChannelTargets
+install(TARGETS ${signalbox_archives} EXPORT signalboxChannelTargets
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT dev ${only_archives})
 install(EXPORT signalboxChannelTargets NAMESPACE signalbox:: DESTINATION "${signalbox_package}" COMPONENT dev ${only_archives})
 
@@ -81,16 +78,27 @@ install(FILES
   DESTINATION "${signalbox_package}"
   COMPONENT dev)
 
+# signalbox_pc_series(PACKAGE NAME RESULT): sets RESULT to a requirement of pkg-config, which bounds
+# the PACKAGE of the library NAME to its series: "grpc++ >= 1.51 grpc++ < 1.52".
+function(signalbox_pc_series package name result)
+  set(series "${SIGNALBOX_SERIES_${name}}")
+  string(REGEX MATCH "^(.*\\.)([0-9]+)$" last "${series}")
+  math(EXPR next "${CMAKE_MATCH_2} + 1")
+  set(${result} "${package} >= ${series} ${package} < ${CMAKE_MATCH_1}${next}" PARENT_SCOPE)
+endfunction()
+
 # One signalbox.pc for the archives, which need --static, and one for the shared library.
 cmake_path(APPEND pc_libdir "\${prefix}" "${CMAKE_INSTALL_LIBDIR}")
 cmake_path(APPEND pc_includedir "\${prefix}" "${signalbox_headers}")
 file(RELATIVE_PATH pc_to_prefix "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
 string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
-list(TRANSFORM signalbox_libraries PREPEND -lsignalbox_ OUTPUT_VARIABLE pc_libs)
+list(TRANSFORM signalbox_archives PREPEND -l OUTPUT_VARIABLE pc_libs)
 list(JOIN pc_libs " " pc_libs)
 set(pc_requires "")
+signalbox_pc_series(grpc++ gRPC pc_grpc)
+signalbox_pc_series(protobuf Protobuf pc_protobuf)
 set(pc_private "
-Requires.private: protobuf libcrypto yaml-cpp re2 liburcu-bp libxxhash absl_flat_hash_map absl_flat_hash_set absl_hash absl_synchronization absl_time
+Requires.private: ${pc_protobuf} libcrypto yaml-cpp re2 liburcu-bp libxxhash absl_flat_hash_map absl_flat_hash_set absl_hash absl_synchronization absl_time
 # libmicrohttpd is named here because, with --static, its own .pc file names libraries that its
 # package does not depend on.
 Libs.private: -lmicrohttpd -lcaf_core -pthread")

@@ -7,31 +7,32 @@
 # build it too, so that tests/package can test it. The `signalbox` command and the tests link the
 # archives, because they use symbols that the shared library does not export.
 #
-# SIGNALBOX_SHARED: whether the target signalbox_shared exists.
+# signalbox_archives: the archives, in the order of linking. SIGNALBOX_SHARED: whether the target
+# signalbox_shared exists. SignalboxInstall reads both.
+set(signalbox_archives admin_services admin_proto channel actors io metrics lb xds xds_proto messages)
+list(TRANSFORM signalbox_archives PREPEND signalbox_)
 set(SIGNALBOX_SHARED OFF)
 if(SIGNALBOX_SANITIZER OR NOT SIGNALBOX_INSTALL) # A sanitizer leaves symbols undefined.
   return()
 endif()
-find_package(Python3 3.9 COMPONENTS Interpreter)
+find_package(Python3 3.10 COMPONENTS Interpreter)
 if(NOT Python3_FOUND)
   if(BUILD_SHARED_LIBS)
-    message(FATAL_ERROR "BUILD_SHARED_LIBS=ON needs Python 3.9 or newer: conf/shared/exports.py finds the symbols to export")
+    message(FATAL_ERROR "BUILD_SHARED_LIBS=ON needs Python 3.10 or newer: conf/shared/exports.py finds the symbols to export")
   endif()
   return()
 endif()
 set(SIGNALBOX_SHARED ON)
 
-set(archives admin_services admin_proto channel actors io metrics lb xds xds_proto messages)
-list(TRANSFORM archives PREPEND signalbox_)
 set(exports "${PROJECT_SOURCE_DIR}/conf/shared/exports.py")
 set(map "${PROJECT_BINARY_DIR}/shared/signalbox.map")
 set(files)
-foreach(archive IN LISTS archives)
+foreach(archive IN LISTS signalbox_archives)
   list(APPEND files "$<TARGET_FILE:${archive}>")
 endforeach()
 add_custom_command(OUTPUT "${map}"
   COMMAND Python3::Interpreter -B "${exports}" map "${PROJECT_SOURCE_DIR}" "${map}" ${files}
-  DEPENDS "${exports}" ${archives}
+  DEPENDS "${exports}" ${signalbox_archives}
   COMMENT "Listing the symbols of libsignalbox.so"
   VERBATIM)
 
@@ -48,11 +49,11 @@ set_target_properties(signalbox_shared PROPERTIES
   VERSION "${PROJECT_VERSION}"
   SOVERSION "${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}"
   LINK_DEPENDS "${map}")
-list(JOIN archives "," override)
+list(JOIN signalbox_archives "," override)
 set_target_properties(signalbox_shared PROPERTIES LINK_LIBRARY_OVERRIDE "WHOLE_ARCHIVE,${override}")
 target_compile_features(signalbox_shared PUBLIC cxx_std_20)
 target_link_libraries(signalbox_shared
-  PRIVATE ${archives}
+  PRIVATE ${signalbox_archives}
   # The libraries that the public headers include.
   PUBLIC gRPC::grpc++ prometheus-cpp::core absl::status absl::statusor absl::strings absl::function_ref
     absl::flat_hash_map absl::inlined_vector absl::hash Threads::Threads)

@@ -201,6 +201,6 @@ PARTS = (
                              "--at-least", "80"), counted=r"of (\d+) mutants were killed")]),
     Part("packages", "the quick start with the Debian packages in a bare Debian", 1, "roots",
          lambda _: [run("package"), Command((sys.executable, "-B", "tests/package/bare_root.py"), worth=1)]),
-    Part("reproducible", "two builds of the Debian packages have the same bytes", 1, "comparisons",
+    Part("reproducible", "two builds of the Debian packages and of the shared library have the same bytes", 1, "comparisons",
          lambda _: [run("reproducible", worth=1)]),
 )

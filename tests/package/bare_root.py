@@ -3,7 +3,8 @@
 """Installs the Debian packages into a bare Debian, and plays the quick start there.
 
     apt's sources of this machine ─▶ mmdebstrap ─▶ a root folder with the essential packages
-    *.deb ─▶ apt-get install in it ─▶ the command, the quick start, protections ─▶ another gRPC: errors
+    *.deb ─▶ apt-get install in it ─▶ the command, the quick start, protections
+          ─▶ the last stage of the Containerfile ─▶ another gRPC: errors
 
 Usage: bare_root.py [--root FOLDER] [PACKAGE...]
 
@@ -16,6 +17,7 @@ libraries. Needs root, mmdebstrap, and the network that apt uses.
 Exit status: 0 the quick start passed, 1 something failed, 2 it cannot be run here."""
 
 import argparse
+import json
 import os
 import shlex
 import shutil
@@ -80,6 +82,19 @@ def inside(root: Path, *words: str) -> subprocess.CompletedProcess:
                           env={"PATH": PATH, "LC_ALL": "C.UTF-8"})
 
 
+def stages() -> list[list[tuple[str, str]]]:
+    """The instructions of each stage of the Containerfile: "RUN" and its text."""
+    text = (CHECKOUT / "conf/container/Containerfile").read_text(encoding="utf-8").replace("\\\n", "")
+    found: list[list[tuple[str, str]]] = []
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            word, said = line.split(" ", 1)
+            if word == "FROM":
+                found.append([])
+            found[-1].append((word, said))
+    return found
+
+
 def the_command(root: Path) -> None:
     said = inside(root, "signalbox", "version")
     check(said.returncode == 0 and said.stdout.startswith("signalbox "), f"signalbox version: {said}")
@@ -97,6 +112,15 @@ def protections(root: Path) -> None:
     check(found == list(PROTECTIONS), f"the command has only: {', '.join(found)}")
 
 
+def the_container(root: Path) -> None:
+    """Runs the commands of the Containerfile's last stage, then its entry point as its user."""
+    last = dict(stages()[-1])
+    said = inside(root, "sh", "-c", f"dpkg --remove signalbox-tools && {last['RUN']}")
+    check(said.returncode == 0, f"the Containerfile's last RUN: {said}")
+    said = inside(root, "runuser", "-u", last["USER"], "--", *json.loads(last["ENTRYPOINT"]), *json.loads(last["CMD"]))
+    check(said.returncode == 0 and "Usage:" in said.stdout, f"the container's entry point: {said}")
+
+
 def another_grpc(root: Path) -> None:
     """apt and the loader refuse a machine with another series of gRPC."""
     made = root / "trial/grpc"
@@ -111,7 +135,7 @@ def another_grpc(root: Path) -> None:
     check(said.returncode == 127 and "libgrpc++.so.1.51: cannot open shared object file" in said.stderr, str(said))
 
 
-STEPS = (the_command, the_quick_start, protections, another_grpc)
+STEPS = (the_command, the_quick_start, protections, the_container, another_grpc)
 
 
 def arguments() -> argparse.Namespace:

@@ -6,12 +6,15 @@ pages, changelog and licences, and lintian's findings. Also tests the container'
 import gzip
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import unittest
 from pathlib import Path
+from unittest import mock
 
+from bare_root import PATH, stages
 from installed import BUILD, CHECKOUT, outside, run
 
 sys.path.insert(0, str(CHECKOUT / "conf/debian"))
@@ -33,6 +36,15 @@ def make(folder: Path) -> dict[str, Path]:
         SOURCE_DATE_EPOCH=SECONDS, **MAINTAINER)
     shutil.rmtree(folder / "_CPack_Packages")
     return {deb.name.split("_")[0]: deb for deb in folder.glob("*.deb")}
+
+
+def need(test: unittest.TestCase, tool: str) -> None:
+    """Skips the test if there is no such tool. With CI=true the test fails."""
+    if shutil.which(tool) is None:
+        if os.environ.get("CI"):
+            test.fail(f"there is no {tool}: install it")
+        print(f"SKIPPED: there is no {tool}; install it", file=sys.stderr)
+        test.skipTest(f"there is no {tool}")
 
 
 class DebianTest(unittest.TestCase):
@@ -126,6 +138,7 @@ class DebianTest(unittest.TestCase):
             self.assertIn(re.search(r"\d{4} (.*)", licence)[1], text)
 
     def test_a_man_page_says_what_the_help_says(self) -> None:
+        need(self, "man")
         manual = self.tools / "usr/share/man/man1"
         pages = {page.name.removesuffix(".1.gz"): page for page in manual.iterdir()}
         waiting, seen = [["signalbox"]], set()
@@ -149,8 +162,6 @@ class DebianTest(unittest.TestCase):
         self.assertEqual(seen, set(pages))
 
     def rendered(self, page: Path) -> str:
-        if shutil.which("man") is None:
-            self.skipTest("there is no man")
         answer = subprocess.run(["man", "--warnings=w", "-E", "UTF-8", "-l", str(page)], check=True, capture_output=True,
                                 text=True, env={**os.environ, "MANWIDTH": "200", "LC_ALL": "C.UTF-8", "MAN_KEEP_FORMATTING": ""})
         self.assertEqual("", answer.stderr)
@@ -162,11 +173,7 @@ class DebianTest(unittest.TestCase):
             self.assertEqual(deb.read_bytes(), again[package].read_bytes(), package)
 
     def test_lintian_finds_nothing(self) -> None:
-        if shutil.which("lintian") is None:
-            if os.environ.get("CI"):
-                self.fail("there is no lintian: install it")
-            print("SKIPPED: there is no lintian; install it", file=sys.stderr)
-            self.skipTest("there is no lintian")
+        need(self, "lintian")
         said = run("lintian", "--tag-display-limit", "0", "--fail-on", "none", self.debs["signalbox-tools"],
                    self.with_one_archive())
         tags = [line for line in said.splitlines() if re.match(r"[A-Z]: ", line) and OF_THE_PREFIX not in line]
@@ -189,11 +196,29 @@ class DebianTest(unittest.TestCase):
         return deb
 
 
+class MissingToolTest(unittest.TestCase):
+    def test_a_missing_tool_skips_a_test_that_needs_it_and_fails_it_in_ci(self) -> None:
+        for name in ("test_a_man_page_says_what_the_help_says", "test_lintian_finds_nothing"):
+            for ci, wanted in (("true", self.failureException), ("", unittest.SkipTest)):
+                with self.subTest(test=name, ci=ci), mock.patch.dict(os.environ, CI=ci), \
+                        mock.patch("shutil.which", return_value=None), self.assertRaisesRegex(wanted, "there is no "):
+                    getattr(DebianTest(name), name)()
+
+
 class ContainerTest(unittest.TestCase):
+    """bare_root.py runs the last stage. No test has a container engine, which would build both."""
+
+    def test_each_command_exists(self) -> None:
+        lines = [said for stage in stages() for word, said in stage if word == "RUN"]
+        self.assertEqual(len(stages()), len(lines))
+        for words in (shlex.split(command) for line in lines for command in line.split("&&")):
+            with self.subTest(command=words):
+                self.assertTrue((CHECKOUT / words[0]).is_file() or shutil.which(words[0], path=PATH))
+                if words[0] == "./run":
+                    run(CHECKOUT / "run", "help", *words[1:])
+
     def test_the_container_copies_all_that_the_build_reads(self) -> None:
-        text = (CHECKOUT / "conf/container/Containerfile").read_text(encoding="utf-8")
-        first = text.partition("\nFROM debian:12-slim\n")[0]
-        copied = {word for line in re.findall(r"^COPY (.*)$", first, re.MULTILINE) for word in line.split()[:-1]}
+        copied = {file for word, said in stages()[0] if word == "COPY" for file in said.split()[:-1]}
         entries = {p.name for p in CHECKOUT.iterdir() if p.name != "build" and not p.name.startswith(".") and p.suffix != ".md"}
         self.assertEqual(entries | {"*.md"}, copied)
 

@@ -149,6 +149,17 @@ class PackageTest(unittest.TestCase):
         answer = " ".join(self.configure(project, fails=True).split())
         self.assertIn("signalbox needs gRPC 1.51, found 1.62.0: docs/versions.md", answer)
 
+    def test_another_grpc_or_protobuf_is_refused_by_pkg_config(self) -> None:
+        for package, version, bound in (("grpc++", "1.50.9", ">= 1.51"), ("grpc++", "1.62.0", "< 1.52"),
+                                        ("protobuf", "3.20.3", ">= 3.21"), ("protobuf", "22.0", "< 3.22")):
+            with self.subTest(package=package, version=version):
+                false = self.folder / f"{package} {version}"
+                false.mkdir()
+                (false / f"{package}.pc").write_text(f"Name: p\nDescription: p\nVersion: {version}\n", encoding="utf-8")
+                answer = run("pkg-config", "--static", "--libs", "signalbox", fails=True,
+                             PKG_CONFIG_PATH=f"{false}:{self.prefix / 'lib/pkgconfig'}")
+                self.assertIn(f"Package '{package}' has version '{version}', required version is '{bound}'", answer)
+
     def test_a_project_that_has_us_as_a_subfolder_does_not_install_us(self) -> None:
         project = self.project("subfolder", "set(SIGNALBOX_BUILD_TESTS OFF)\nadd_subdirectory(signalbox)")
         (project / "signalbox").symlink_to(CHECKOUT)

@@ -6,20 +6,24 @@
                      └▶ build/reproducible/b/again ─▶ the same, in another ──┴▶ equal, or the files that differ
                                                       time zone, language, umask
 
-Both builds have the same SOURCE_DATE_EPOCH, and neither uses ccache."""
+Both builds have the same SOURCE_DATE_EPOCH, and neither uses ccache. They also link libsignalbox.so,
+the only optimised and hardened one of the tests, and compare its symbols with the commit's list."""
 
 import argparse
+import difflib
 import os
 import shutil
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = ROOT / "build/reproducible"
 # The folder of each build, and its surroundings.
 BUILDS = (("a", {"TZ": "UTC", "LC_ALL": "C"}, 0o022), ("b/again", {"TZ": "Asia/Tokyo", "LC_ALL": "C.UTF-8"}, 0o077))
-PRODUCTS = ("**/*.a", "tools/signalbox", "libsignalbox.so.*.*.*")
+SHARED = "libsignalbox.so.*.*.*"
+PRODUCTS = ("**/*.a", "tools/signalbox", SHARED)
 
 
 def say(text: str) -> None:
@@ -42,7 +46,7 @@ def build(folder: Path, commit: str, surroundings: dict[str, str], umask: int, t
 
     revision = git("rev-parse", "--short", commit).decode().strip()
     run("cmake", "--preset", "package", "-DSIGNALBOX_CCACHE=OFF", f"-DSIGNALBOX_REVISION={revision}")
-    run("cmake", "--build", "--preset", "package", *(["--target", *targets] if targets else []))
+    run("cmake", "--build", "--preset", "package", "--target", *(targets or ["all", "signalbox_shared"]))
     made = folder / "build/package"
     if not targets:
         run("sh", "-c", f"cd '{made}' && cpack -G DEB -B '{made}'")
@@ -50,7 +54,7 @@ def build(folder: Path, commit: str, surroundings: dict[str, str], umask: int, t
 
 
 def products_of(made: Path, targets: list[str]) -> dict[str, Path]:
-    patterns = PRODUCTS if targets else ("*.deb",)
+    patterns = PRODUCTS if targets else ("*.deb", SHARED)
     return {path.relative_to(made).as_posix(): path for pattern in patterns for path in sorted(made.glob(pattern))}
 
 
@@ -85,6 +89,17 @@ def compare(first: dict[str, Path], second: dict[str, Path]) -> int:
     return wrong
 
 
+def misnamed(folder: Path, library: Path) -> int:
+    """Prints where the library's symbols differ from the list of the commit in the folder. Returns
+    how many do."""
+    shared = folder / "conf/shared"
+    said = subprocess.run([sys.executable, "-B", shared / "exports.py", "list", library], check=True, stdout=subprocess.PIPE, text=True)
+    listed = (shared / "signalbox.symbols").read_text(encoding="utf-8")
+    lines = list(difflib.unified_diff(listed.splitlines(), said.stdout.splitlines(), "signalbox.symbols", library.name, n=0, lineterm=""))
+    print("\n  ".join([f"DIFFERS: the symbols of {library.name}", *lines]) if lines else f"equal: the symbols of {library.name}")
+    return sum(not line.startswith(("---", "+++", "@@")) for line in lines)
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="./run reproducible", description="Builds twice and compares all bytes.")
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="by default the packages")
@@ -96,13 +111,14 @@ def main(arguments: list[str]) -> int:
         for folder, surroundings, umask in BUILDS:
             say(f"the build in {folder}")
             found.append(products_of(build(BASE / folder, commit, surroundings, umask, targets), targets))
+        wrong = sum(misnamed(BASE / BUILDS[0][0], path) for name, path in found[0].items() if fnmatch(name, SHARED))
     except subprocess.CalledProcessError as error:
         say(f"FAILED: {error}")
         return 1
     if not found[0]:
         say("these targets make no archive and no program")
         return 2
-    wrong = compare(*found)
+    wrong += compare(*found)
     if wrong == 0:
         shutil.rmtree(BASE)
     else:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests libsignalbox.so as a user gets it: the symbols that it exports, and programs that link it.
 BUILD_SHARED_LIBS makes the installation: a build folder is configured with it, and gets what the
-tested build has built."""
+tested build has built. Only reproducible.py links an optimised and hardened one."""
 
 import re
 import shutil
