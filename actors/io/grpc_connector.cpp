@@ -788,7 +788,8 @@ void GrpcConnector::Pool::forget(const TransportPtr& transport) {
 
 // The connection with an owner that retires it (G2 of grpc_connector.hpp).
 ConnectionPtr GrpcConnector::Pool::owned(const GrpcConnection* made) const {
-  return {made, [retire = retire_](const Connection* connection) {
+  return {made, [retire = retire_](const GrpcConnection* connection) {
+            connection->let_go();
             (*retire)(std::unique_ptr<const Tracked>(connection));
           }};
 }

@@ -108,6 +108,11 @@ class GrpcConnection final : public Connection {
   /// Gives the connection up for new calls (G8). Precondition: is_socket().
   void lose() const { line_->lose(); }
 
+  /// The connection's last picker has gone.
+  void let_go() const {
+    if (line_ != nullptr) line_->let_go();
+  }
+
   /// After this time calls do not wait any more (server_says_goaway()). It is less than the longest
   /// wait of a call (lost_connection.cpp), because gRPC rounds times.
   static constexpr std::chrono::milliseconds kVainWait{900};

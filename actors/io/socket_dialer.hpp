@@ -21,7 +21,7 @@
 
 #pragma once
 
-#include <atomic>
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -32,6 +32,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
+#include "actors/io/end_mark.hpp"
 #include "actors/io/socket_loop.hpp"
 #include "actors/io/sockets.hpp"
 #include "messages/ids.hpp"
@@ -124,17 +125,20 @@ class SocketLine {
   SocketLine& operator=(const SocketLine&) = delete;
 
   /// Whether the connection takes no more calls: it has ended, or lose() was called.
-  [[gnu::hot]] bool has_ended() const { return has_ended_.load(std::memory_order_relaxed); }
+  [[gnu::hot]] bool has_ended() const { return mark_.is_set(); }
 
   /// Records the end of the connection. Called by the dialer.
-  void record_end() { has_ended_.store(true, std::memory_order_relaxed); }
+  void record_end() { mark_.set(); }
+
+  /// The connection's last picker has gone.
+  void let_go() { mark_.let_go(); }
 
   /// Gives the connection up for new calls: DialListener::ended() is called on the dialer's thread.
   /// The connection stays open for its calls in flight.
   void lose();
 
  private:
-  std::atomic<bool> has_ended_{false};
+  EndMark mark_;
   const std::shared_ptr<SocketDialer::Loop> loop_;
   const SocketLoop::Id dial_;
 };

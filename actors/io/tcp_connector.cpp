@@ -2,7 +2,6 @@
 #include "actors/io/tcp_connector.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -17,6 +16,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "actors/io/end_mark.hpp"
 #include "actors/io/socket_loop.hpp"
 #include "actors/io/sockets.hpp"
 
@@ -42,12 +42,14 @@ class TcpConnection final : public Connection {
  public:
   using Connection::Connection;
 
-  bool takes_calls() const override { return !is_lost_.load(std::memory_order_relaxed); }
+  bool takes_calls() const override { return !mark_.is_set(); }
 
-  void lose() const { is_lost_.store(true, std::memory_order_relaxed); }
+  void lose() const { mark_.set(); }
+
+  void let_go() const { mark_.let_go(); }
 
  private:
-  mutable std::atomic<bool> is_lost_{false};
+  mutable EndMark mark_;
 };
 
 // One attempt and its phase: it has not begun to connect, or waits because its address closed its
@@ -155,7 +157,8 @@ class TcpConnector::Loop final : public SocketLoop::Handler {
     if (!loop_->listen_for(wish->id, *wish->socket, EPOLLRDHUP))
       return lose(wish, std::strerror(errno));
     if (wish->connection != nullptr) return;
-    const auto retire = [retire = options_.retire](const Connection* connection) {
+    const auto retire = [retire = options_.retire](const TcpConnection* connection) {
+      connection->let_go();
       retire(std::unique_ptr<const Tracked>(connection));
     };
     wish->connection =

@@ -8,6 +8,7 @@
 
 #include <grpcpp/alarm.h>
 
+#include "actors/io/end_mark.hpp"
 #include "actors/io/grpc_poller.hpp"
 #include "channel/pick/waiting_pick.hpp"
 #include "channel/target.hpp"
@@ -120,7 +121,10 @@ Router::Router(std::shared_ptr<channel::Target> target)
     : target_(std::move(target)), router_(target_->router()) {}
 
 Pick Router::pick(const CallArgs& call) const {
-  return channel::pick(router_, call);
+  Pick pick = channel::pick(router_, call);
+  if (actors::EndMark::is_any_set()) [[unlikely]]
+    channel::pass_over_lost(router_, pick, call);
+  return pick;
 }
 
 void Router::repick(Pick& pick, const CallArgs& call) const {

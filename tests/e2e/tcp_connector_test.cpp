@@ -51,6 +51,9 @@ TEST_CASE("tcp_connector: an endpoint is there while it takes connections", "[io
     CHECK(absl::StrContains(record.status().message(), server.address().str() + " was lost"));
     CHECK(absl::StrContains(record.status().message(), "reset by peer"));
     CHECK_FALSE(record.connection()->takes_calls());
+    CHECK(EndMark::is_any_set());
+    record.forget_connection();
+    CHECK_FALSE(EndMark::is_any_set());
   }
   SECTION("and nothing is said to it") {
     record.forget_connection();

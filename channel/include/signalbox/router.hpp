@@ -54,8 +54,10 @@
 // An endpoint can be picked once it is READY. RuntimeOptions::transport says when that is: by
 // default, when signalbox's gRPC connection to the endpoint is established; with kTcp, for data
 // planes with connections of their own, when the endpoint accepts TCP connections. When signalbox
-// sees this connection end, Connection::takes_calls() is false at once. The policies hear of it
-// later, and the next snapshot is without the endpoint.
+// sees this connection end, Connection::takes_calls() is false at once, and picks pass over the
+// connection. The policies hear of it later, and the next snapshot is without the endpoint. For
+// connections that gRPC makes (those with TLS, for example), only pick_until(), pick_async() and
+// repick() look; after pick(), call takes_calls() yourself.
 
 #pragma once
 
@@ -112,8 +114,8 @@ class Router {
   explicit Router(std::shared_ptr<channel::Target> target);
 
   /// The first pick of a call; never blocks. By the outcome of the Pick:
-  /// - kComplete: send the call on connection(). It may have ended since the snapshot was made: if
-  ///   its takes_calls() is false, call repick().
+  /// - kComplete: send the call on connection(). A connection that gRPC makes may have ended since
+  ///   the snapshot was made: if its takes_calls() is false, call repick().
   /// - kQueue: call wait(), then repick(). A call that a filter delays (Pick::delay) has kQueue.
   /// - kFail: the call fails. If the call is wait_for_ready, proceed as for kQueue instead.
   /// - kDrop: the call ends with Pick::status(), even if it is wait_for_ready. The status is OK if
@@ -137,7 +139,8 @@ class Router {
   /// timeout (A31), counted from now, whichever comes first. kQueue: no endpoint was ready in time.
   /// kFail and kDrop have the reason in status(). With OnFail::kWait, kFail means that the last
   /// pick before the end of the wait failed, too. When the first pick is complete, pick_until()
-  /// costs as much as pick() and a look at the connection, takes_calls().
+  /// costs as much as pick() and a look at the connection, takes_calls(). pick() itself looks only
+  /// while a connection of the process has ended that snapshots still have.
   Pick pick_until(const CallArgs& call,
                   Clock::time_point deadline,
                   OnFail on_fail = OnFail::kReturn) const;
