@@ -2,9 +2,9 @@
 //
 // EndMark — whether a connection has ended. Picks know it before the policies do.
 //
-//   socket_dialer, tcp_connector ─▶ set() ─┐                ┌▶ is_set(): the connection takes no calls
-//   last picker with the connection goes ─▶ let_go() ─▶ [EndMark]
-//                                                           └▶ is_any_set() ─▶ Router::pick looks
+//   socket_dialer, tcp_connector ─▶ set() ─▶ [EndMark] ─▶ is_set(): the connection takes no calls
+//            last picker goes ─▶ let_go() ─────▶ │
+//                                                └▶ is_any_set() ─▶ Router::pick looks
 //
 // A look at the connection would cost every pick a cache line. So a pick looks only while a
 // connection that pickers still have is marked. The number of such connections is one number for

@@ -85,8 +85,7 @@ struct Opening {
   Descriptor socket{};
   SocketAddress to{};
   Instant begun{};
-  Instant patient_until{};             ///< No server counts as silent before.
-  Instant silent_at = Instant::max();  ///< max(): it is not connected, or the server has spoken.
+  std::optional<SilenceDeadline> silence{};  ///< nullopt: not connected, or the server has spoken.
   FirstBytes heard{};
   std::vector<Limit> limits{};
 };
@@ -148,7 +147,7 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
     const auto found = dials_.find(id);
     if (found == dials_.end() || found->second.opening == nullptr) return;
     Opening& opening = *found->second.opening;
-    if (opening.silent_at != Instant::max()) leave_time(opening, limit, SocketLoop::now());
+    if (opening.silence) opening.silence->leave_time(SocketLoop::now(), limit.due);
     opening.limits.push_back(std::move(limit));
     set_timer(id, opening);
   }
@@ -192,7 +191,7 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
     if (found == dials_.end() || found->second.opening == nullptr) return;
     Opening& opening = *found->second.opening;
     const Instant now = SocketLoop::now();
-    if (opening.silent_at <= now)
+    if (opening.silence && opening.silence->at() <= now)
       return is_silent(opening) ? take(id)->is_silent() : listen(id, opening);
     const auto later = std::ranges::stable_partition(
         opening.limits, [now](const Limit& limit) { return limit.due <= now; });
@@ -213,27 +212,20 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
     if (error != 0) return fail(id, why_not(opening.to, error));
     const Instant now = SocketLoop::now();
     opening.is_connected = true;
-    opening.patient_until = now + 3 * (now - opening.begun);
-    opening.silent_at = std::max(now + silence_, opening.patient_until);
+    opening.silence.emplace(opening.begun, now, silence_);
     for (const Limit& limit : opening.limits)
-      leave_time(opening, limit, now);
+      opening.silence->leave_time(now, limit.due);
     set_timer(id, opening);
     // Only changes count (EPOLLET): bytes that were peeked at stay in the socket.
     if (!loop_->listen_for(id, *opening.socket, EPOLLIN | EPOLLRDHUP | EPOLLET))
       fail(id, absl::StrCat("the socket cannot be watched: ", std::strerror(errno)));
   }
 
-  // Leaves half of the time until the limit to another way to connect.
-  static void leave_time(Opening& opening, const Limit& limit, Instant now) {
-    const Instant half = now + (limit.due - now) / 2;
-    opening.silent_at = std::min(opening.silent_at, std::max(half, opening.patient_until));
-  }
-
   // Whether the server is connected, and has sent nothing. Bytes may have come since this thread
   // last looked.
   static bool is_silent(const Opening& opening) {
     char byte = 0;
-    return opening.silent_at != Instant::max() &&
+    return opening.silence.has_value() &&
            ::recv(*opening.socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
   }
 
@@ -245,7 +237,7 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
     if (count == 0) return fail(id, absl::StrCat("Socket closed", kBeforeSettings));
     const FirstBytes heard = judge_first_bytes({bytes.data(), static_cast<std::size_t>(count)});
     opening.heard = heard;
-    opening.silent_at = Instant::max();
+    opening.silence.reset();
     set_timer(id, opening);
     switch (heard.kind) {
       case FirstBytes::Kind::kSettings:
@@ -287,7 +279,7 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
   }
 
   void set_timer(Id id, const Opening& opening) {
-    Instant due = opening.silent_at;
+    Instant due = opening.silence ? opening.silence->at() : Instant::max();
     for (const Limit& limit : opening.limits)
       due = std::min(due, limit.due);
     loop_->set_due(id, due);

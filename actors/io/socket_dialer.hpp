@@ -61,6 +61,26 @@ class DialListener {
 
 class SocketLine;
 
+/// When a connected server that has sent nothing counts as silent (SocketDialer::kSilence).
+class SilenceDeadline {
+ public:
+  /// The TCP handshake took from `begun` until `connected`.
+  constexpr SilenceDeadline(Instant begun, Instant connected, Duration silence)
+      : earliest_(connected + 3 * (connected - begun)),
+        at_(std::max(connected + silence, earliest_)) {}
+
+  /// Leaves half of the time from `now` until a limit of the dial to another way to connect.
+  constexpr void leave_time(Instant now, Instant limit) {
+    at_ = std::min(at_, std::max(now + (limit - now) / 2, earliest_));
+  }
+
+  constexpr Instant at() const { return at_; }
+
+ private:
+  Instant earliest_;
+  Instant at_;
+};
+
 class SocketDialer {
  public:
   class Loop;

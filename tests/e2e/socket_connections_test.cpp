@@ -294,6 +294,29 @@ TEST_CASE("socket_connections: gRPC connects to a server that speaks late", "[io
   serving.join();
 }
 
+TEST_CASE("socket_connections: an attempt that joins another one runs out of its own time",
+          "[io][connector]") {
+  const bool joins_dial = GENERATE(false, true);
+  CAPTURE(joins_dial);
+  MuteSocket server;
+  server.listen();
+  Maker maker(joins_dial ? kPatientSilence : 1ms);
+  Record record;
+  const auto attempt = maker.connector.connect({server.address()}, 3600s, record.events());
+  const actors::Descriptor dialed(server.take_one());
+  actors::Descriptor connected;
+  if (joins_dial) {  // A server that has sent a part of SETTINGS does not become silent.
+    REQUIRE(::send(*dialed, http2_settings().data(), 5, MSG_NOSIGNAL) == 5);
+  } else {
+    connected = actors::Descriptor(server.take_one());
+  }
+  Record joined;
+  const auto other = maker.connector.connect({server.address()}, 300ms, joined.events());
+  REQUIRE(joined.wait_for(1, kPatience));
+  CHECK(joined.words() == Words{"failed"});
+  CHECK(record.words().empty());
+}
+
 // 80 ms is less than the product's silence, too. Only a busy machine needs more than one attempt.
 TEST_CASE("socket_connections: a server that waits for the preface connects in a short time",
           "[io][connector]") {
@@ -516,6 +539,19 @@ class Token final : public grpc::MetadataCredentialsPlugin {
 };
 
 }  // namespace
+
+// A busy machine may need more than one connection: gRPC may read the error first.
+TEST_CASE("socket_connections: a reset is told as a socket error", "[io][connector]") {
+  TalkingSocket server(Turns{kSettings, {kPreface, ""}});
+  server.reset_after();
+  CHECK(eventually([&] {
+    Maker maker;
+    Record record;
+    const auto attempt = maker.connector.connect({Address(server.address())}, 10s, record.events());
+    REQUIRE(record.wait_for(2, kPatience));
+    return absl::EndsWith(record.status().message(), " was closed: socket error");
+  }));
+}
 
 TEST_CASE("socket_connections: call credentials never leave in plaintext, nor are they dropped",
           "[channel][security]") {

@@ -7,17 +7,22 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "actors/io/grpc_poller.hpp"
@@ -26,12 +31,14 @@
 #include "tests/e2e/cut_headers.hpp"
 #include "tests/e2e/echo_server.hpp"
 #include "tests/support/happened.hpp"
+#include "tests/support/process.hpp"
 
 namespace signalbox::test {
 namespace {
 
 using namespace std::chrono_literals;
 using actors::Descriptor;
+using actors::SilenceDeadline;
 using actors::SocketDialer;
 using actors::SocketLine;
 using actors::SocketLoop;
@@ -68,6 +75,15 @@ std::unique_ptr<SocketDialer> started(SocketDialer::Connect connect = actors::be
   return *std::move(dialer);
 }
 
+// Connects, and waits for the first event of the server. So the event is there before the dialer
+// looks.
+SocketDialer::Connect connect_until(short event) {
+  return [event](const Descriptor& socket, const actors::SocketAddress& to) {
+    pollfd state{*socket, event, 0};
+    return actors::begin_connect(socket, to) && ::poll(&state, 1, 60'000) == 1;
+  };
+}
+
 // A server's side of a connection that the dialer has passed on.
 class Taken {
  public:
@@ -89,6 +105,39 @@ class Taken {
  private:
   Descriptor socket_;
 };
+
+// A connection that the dialer has passed on.
+struct PassedOn {
+  PassedOn() {
+    server.listen();
+    listener->dialer = dialer.get();
+    dialer->dial(server.address(), 1234ms, listener);
+    taken.emplace(server.take_one());
+    taken->speak();
+    REQUIRE(listener->events.next() == "speaks");
+  }
+
+  MuteSocket server;
+  const std::unique_ptr<SocketDialer> dialer = started();
+  const std::shared_ptr<Listener> listener = std::make_shared<Listener>();
+  std::optional<Taken> taken;
+};
+
+// The epoll sets of this process that watch the socket, by any descriptor, even a closed one.
+std::vector<int> epoll_sets_with(const Descriptor& socket) {
+  struct stat file{};
+  REQUIRE(::fstat(*socket, &file) == 0);
+  const std::string inode = absl::StrCat(" ino:", absl::Hex(file.st_ino), " ");
+  std::vector<int> sets;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fdinfo")) {
+    std::ifstream info(entry.path());
+    for (std::string line; std::getline(info, line);) {
+      if (absl::StartsWith(line, "tfd:") && absl::StrContains(line, inode))
+        sets.push_back(std::stoi(entry.path().filename()));
+    }
+  }
+  return sets;
+}
 
 // Waits until the end of the connection has arrived.
 void wait_for_end(const Descriptor& socket) {
@@ -129,25 +178,45 @@ TEST_CASE("socket_dialer: what the system lacks is the reason of the failure",
 }
 
 TEST_CASE("socket_dialer: sockets have the options of gRPC's own", "[io][connector]") {
-  MuteSocket server;
-  server.listen();
-  const auto dialer = started();
-  const auto listener = std::make_shared<Listener>();
-  listener->dialer = dialer.get();
-  dialer->dial(server.address(), 1234ms, listener);
-  Taken taken(server.take_one());
-  taken.speak();
-  REQUIRE(listener->events.next() == "speaks");
-  const auto option = [&listener](int level, int name) {
+  const PassedOn made;
+  const auto option = [&made](int level, int name) {
     int value = -1;
     socklen_t length = sizeof(value);
-    REQUIRE(::getsockopt(*listener->socket, level, name, &value, &length) == 0);
+    REQUIRE(::getsockopt(*made.listener->socket, level, name, &value, &length) == 0);
     return value;
   };
   CHECK(option(SOL_SOCKET, SO_REUSEADDR) != 0);
   CHECK(option(IPPROTO_TCP, TCP_NODELAY) != 0);
   CHECK(option(IPPROTO_TCP, TCP_USER_TIMEOUT) == 1234);
-  dialer->stop();
+}
+
+TEST_CASE("socket_dialer: when a server that says nothing counts as silent", "[io][connector]") {
+  struct Limit {
+    Duration set;
+    Duration due;
+  };
+
+  struct Row {
+    const char* when;
+    Duration handshake;
+    std::vector<Limit> limits;
+    Duration silent;  ///< As the times of the limits: since the server was connected.
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"after the silence", 1ms, {}, 100ms},
+      {"after three handshakes, if they take longer", 50ms, {}, 150ms},
+      {"after half of the time until a limit", 1ms, {{0ms, 120ms}}, 60ms},
+      {"after half of the time that a later limit leaves", 1ms, {{40ms, 80ms}}, 60ms},
+      {"by the first of several limits", 1ms, {{0ms, 150ms}, {0ms, 120ms}, {0ms, 1h}}, 60ms},
+      {"never before three handshakes", 30ms, {{0ms, 100ms}, {0ms, 120ms}}, 90ms},
+  }));
+  CAPTURE(row.when);
+  const Instant connected{1h};
+  SilenceDeadline deadline(connected - row.handshake, connected, 100ms);
+  for (const Limit& limit : row.limits)
+    deadline.leave_time(connected + limit.set, connected + limit.due);
+  CHECK(deadline.at() - connected == row.silent);
 }
 
 // The dialer's silence is a minute.
@@ -200,11 +269,7 @@ TEST_CASE("socket_dialer: a slow server is silent when its time is over", "[io][
 
 TEST_CASE("socket_dialer: a server that speaks and closes at once has failed", "[io][connector]") {
   const TalkingSocket server(http2_settings());
-  // The end is there before the dialer looks.
-  const auto dialer = started([](const Descriptor& socket, const actors::SocketAddress& to) {
-    pollfd state{*socket, POLLRDHUP, 0};
-    return actors::begin_connect(socket, to) && ::poll(&state, 1, 10'000) == 1;
-  });
+  const auto dialer = started(connect_until(POLLRDHUP));
   const auto listener = std::make_shared<Listener>();
   listener->dialer = dialer.get();
   dialer->dial(Address(server.address()), std::nullopt, listener);
@@ -213,27 +278,63 @@ TEST_CASE("socket_dialer: a server that speaks and closes at once has failed", "
   CHECK(listener->events.is_empty());
 }
 
+TEST_CASE("socket_dialer: a server that speaks when its time is over is not silent",
+          "[io][connector]") {
+  const TalkingSocket server({{"", http2_settings()}, {"what no client says", ""}});
+  const auto dialer = started(connect_until(POLLIN));
+  const auto listener = std::make_shared<Listener>();
+  listener->dialer = dialer.get();
+  // The dialer's thread obeys both orders before it looks at the socket.
+  dialer->post([&] {
+    const auto dial = dialer->dial(Address(server.address()), std::nullopt, listener);
+    dialer->limit(dial, SocketLoop::now(), [](absl::string_view) {});
+  });
+  CHECK(listener->events.next() == "speaks");
+  dialer->stop();
+  CHECK(listener->events.is_empty());
+}
+
 TEST_CASE("socket_dialer: the end of a connection tells an error from the server's close",
           "[io][connector]") {
   const bool is_reset = GENERATE(false, true);
   CAPTURE(is_reset);
+  PassedOn made;
+  if (is_reset) {
+    made.taken->reset();
+  } else {
+    made.taken->close();
+  }
+  CHECK(made.listener->events.next() == (is_reset ? "ended by an error" : "ended"));
+  CHECK(made.listener->line->has_ended());
+}
+
+TEST_CASE("socket_dialer: an ended connection that calls keep open does not wake the dialer again",
+          "[io][connector]") {
+  PassedOn made;
+  const auto sets = epoll_sets_with(made.listener->socket);
+  REQUIRE(sets.size() == 1);
+  made.taken->close();
+  REQUIRE(made.listener->events.next() == "ended");
+  CHECK(eventually([&sets] {
+    pollfd events{sets.front(), POLLIN, 0};
+    return ::poll(&events, 1, 0) == 0;
+  }));
+}
+
+TEST_CASE("socket_dialer: a dial that is given up is not watched, though a child has its socket",
+          "[io][connector]") {
   MuteSocket server;
   server.listen();
-  const auto dialer = started();
-  const auto listener = std::make_shared<Listener>();
-  listener->dialer = dialer.get();
-  dialer->dial(server.address(), std::nullopt, listener);
-  Taken taken(server.take_one());
-  taken.speak();
-  REQUIRE(listener->events.next() == "speaks");
-  if (is_reset) {
-    taken.reset();
-  } else {
-    taken.close();
-  }
-  CHECK(listener->events.next() == (is_reset ? "ended by an error" : "ended"));
-  CHECK(listener->line->has_ended());
-  dialer->stop();
+  Happened<Descriptor> copies;
+  const auto dialer = started([&copies](const Descriptor& socket, const actors::SocketAddress& to) {
+    copies.add(Descriptor(::dup(*socket)));  // As a forked child has it.
+    return actors::begin_connect(socket, to);
+  });
+  const auto dial = dialer->dial(server.address(), std::nullopt, std::make_shared<Listener>());
+  const Descriptor copy = copies.next();
+  CHECK(eventually([&copy] { return epoll_sets_with(copy).size() == 1; }));
+  dialer->hang_up(dial);
+  CHECK(eventually([&copy] { return epoll_sets_with(copy).empty(); }));
 }
 
 TEST_CASE("socket_dialer: a reset amid the hand-over is the end of the connection",
