@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace signalbox::test {
 namespace {
 
@@ -49,7 +51,7 @@ void PriorityModel::finish_if_answered() {
       if (!named(name)) removed.push_back(name);
     }
     for (const std::string& name : removed) {
-      if (keeps_removed_) {
+      if (options_.keeps_removed) {
         deactivate(children_.at(name));
       } else {
         children_.erase(name);
@@ -83,6 +85,7 @@ void PriorityModel::reported(const std::string& name,
     if (before != state && child.good_since_failure) child.failover = now_ + 10s;
   } else {
     child.good_since_failure = good(state);
+    child.was_ready |= state == ConnectivityState::kReady;
     child.failover.reset();
   }
   if (!half_applied_) {
@@ -118,17 +121,13 @@ void PriorityModel::choose() {
     return;
   }
   for (std::size_t place = 0; place < order_.size(); ++place) {
-    if (children_.contains(order_[place])) {
-      children_.at(order_[place]).deletion.reset();
-      children_.at(order_[place]).overdue = false;
-    } else {
-      Child& child = children_[order_[place]];
-      child.failover = now_ + 10s;
-      child.owes = true;
-    }
-    const Child& child = children_.at(order_[place]);
+    const Child& child = activate(place);
     if (good(child.last.state)) return use(place, true);
-    if (child.failover) return use(place, false);
+    if (!child.failover) continue;
+    const std::size_t used = child.was_ready ? ready_standby(place) : place;
+    for (std::size_t between = place + 1; between <= used; ++between)
+      activate(between);
+    return use(used, used != place);
   }
   for (std::size_t place = 0; place < order_.size(); ++place) {
     if (children_.at(order_[place]).last.state == ConnectivityState::kConnecting) {
@@ -138,15 +137,53 @@ void PriorityModel::choose() {
   use(order_.size() - 1, false);
 }
 
+PriorityModel::Child& PriorityModel::activate(std::size_t place) {
+  const auto [found, is_new] = children_.try_emplace(order_[place]);
+  Child& child = found->second;
+  child.deletion.reset();
+  child.overdue = false;
+  if (is_new) {
+    child.failover = now_ + 10s;
+    child.owes = true;
+  }
+  return child;
+}
+
+std::size_t PriorityModel::end_of_standbys(std::size_t place) const {
+  const std::size_t most = options_.is_aggregate ? 1 : order_.size();
+  return std::min(place + 1 + std::min<std::size_t>(options_.standbys, most), order_.size());
+}
+
+std::size_t PriorityModel::ready_standby(std::size_t lost) const {
+  for (std::size_t lower = lost + 1; lower < end_of_standbys(lost); ++lower) {
+    const auto found = children_.find(order_[lower]);
+    if (found != children_.end() && found->second.last.state == ConnectivityState::kReady) {
+      return lower;
+    }
+  }
+  return lost;
+}
+
 void PriorityModel::use(std::size_t place, bool deactivate_lower) {
-  if (deactivate_lower) {
-    for (std::size_t lower = place + 1; lower < order_.size(); ++lower) {
-      const auto found = children_.find(order_[lower]);
-      if (found != children_.end()) deactivate(found->second);
+  for (std::size_t lower = place + 1; deactivate_lower && lower < order_.size(); ++lower) {
+    if (lower < end_of_standbys(place)) {
+      if (activate(lower).last.state == ConnectivityState::kIdle) woken_.insert(order_[lower]);
+    } else if (const auto found = children_.find(order_[lower]); found != children_.end()) {
+      deactivate(found->second);
     }
   }
   in_use_ = order_[place];
-  show(children_.at(order_[place]).last);
+  Shown last = children_.at(order_[place]).last;
+  if (last.state == ConnectivityState::kTransientFailure && order_.size() > 1) {
+    last.picker.insert(last.picker.find(": ") + 2,
+                       absl::StrCat("all ",
+                                    order_.size(),
+                                    " priorities failed; priority ",
+                                    place,
+                                    options_.is_aggregate ? ", cluster " + order_[place] : "",
+                                    ": "));
+  }
+  show(last);
 }
 
 void PriorityModel::deactivate(Child& child) const {

@@ -11,12 +11,19 @@
 //   - newer configurations wait, and only the newest is kept;
 //   - children that are due for deletion stay until the next choice;
 //   - reports of the child in use are published if the child is READY or IDLE.
+//
+// Standbys are beyond the documents, too. They are the next children below a child in use that is
+// READY or IDLE. They run, and are asked to connect while they are IDLE. When a child that was
+// READY is within its failover window, its first READY standby is in use instead.
 
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "messages/connectivity.hpp"
@@ -26,7 +33,13 @@ namespace signalbox::test {
 
 class PriorityModel {
  public:
-  explicit PriorityModel(bool keeps_removed) : keeps_removed_(keeps_removed) {}
+  struct Options {
+    bool keeps_removed = false;
+    bool is_aggregate = false;  ///< The children are clusters. They have one standby at most.
+    std::uint32_t standbys = 0;
+  };
+
+  explicit PriorityModel(const Options& options) : options_(options) {}
 
   void update(const std::vector<std::string>& priorities);
   /// The child has processed the last configuration sent to it.
@@ -57,10 +70,14 @@ class PriorityModel {
 
   bool half_applied() const { return half_applied_; }
 
+  /// The standbys that were asked to connect since the last call.
+  std::set<std::string> take_woken() { return std::exchange(woken_, {}); }
+
  private:
   struct Child {
     Shown last{ConnectivityState::kConnecting, "queue"};
     bool good_since_failure = false;
+    bool was_ready = false;
     std::optional<Instant> failover;
     std::optional<Instant> deletion;
     bool overdue = false;  ///< The child's deletion is due.
@@ -72,12 +89,16 @@ class PriorityModel {
   void begin(const std::vector<std::string>& priorities);
   void finish_if_answered();
   void choose();
+  Child& activate(std::size_t place);
+  /// The place behind the last standby of the child at `place`.
+  std::size_t end_of_standbys(std::size_t place) const;
+  std::size_t ready_standby(std::size_t lost) const;
   void use(std::size_t place, bool deactivate_lower);
   void deactivate(Child& child) const;
 
   void show(const Shown& what) { shown_ = what; }
 
-  const bool keeps_removed_;
+  const Options options_;
   Instant now_{};
   std::vector<std::string> order_;
   std::optional<std::vector<std::string>> next_;
@@ -86,6 +107,7 @@ class PriorityModel {
   std::map<std::string, Child> children_;
   std::optional<std::string> in_use_;
   std::optional<Shown> shown_;
+  std::set<std::string> woken_;
 };
 
 }  // namespace signalbox::test

@@ -60,6 +60,11 @@ struct Happening {
   }
 };
 
+/// In a container of a small size, numbers of that size would all be 0.
+rc::Gen<std::uint8_t> any_number() {
+  return rc::gen::resize(rc::kNominalSize, rc::gen::arbitrary<std::uint8_t>());
+}
+
 /// Reports and answers come more often than configurations.
 rc::Gen<Happening> happenings() {
   return rc::gen::build<Happening>(
@@ -72,22 +77,30 @@ rc::Gen<Happening> happenings() {
                                                               {4, Happening::kTime},
                                                               {1, Happening::kLateTimer}})),
       rc::gen::set(&Happening::order,
-                   rc::gen::resize(5, rc::gen::arbitrary<std::vector<std::uint8_t>>())),
+                   rc::gen::resize(5, rc::gen::container<std::vector<std::uint8_t>>(any_number()))),
       rc::gen::set(&Happening::child, rc::gen::arbitrary<std::uint8_t>()),
       rc::gen::set(&Happening::state, rc::gen::arbitrary<std::uint8_t>()),
       rc::gen::set(&Happening::time, rc::gen::arbitrary<std::uint8_t>()));
 }
 
-PolicyOptions options(bool keeps_removed) {
+PolicyOptions options_like(const PriorityModel::Options& model) {
   PolicyOptions options;
-  options.keep_removed_priorities = keeps_removed;
+  options.keep_removed_priorities = model.keeps_removed;
+  options.standby_priorities = model.standbys;
   return options;
+}
+
+/// Endpoints that equal no others, so that each child gets each configuration.
+EndpointsPtr new_endpoints() {
+  auto endpoints = std::make_shared<Endpoints>();
+  endpoints->priorities.push_back({{std::make_shared<const Locality>()}, {}, {}});
+  return endpoints;
 }
 
 class Pair {
  public:
-  explicit Pair(bool keeps_removed)
-      : policy_(make_priority(options(keeps_removed))), model_(keeps_removed) {}
+  explicit Pair(const PriorityModel::Options& options)
+      : options_(options), policy_(make_priority(options_like(options))), model_(options) {}
 
   void run(const Happening& next) {
     const Names children(running_.begin(), running_.end());
@@ -132,10 +145,11 @@ class Pair {
       const bool is_new = config.children.try_emplace(ChildName(name)).second;
       if (!is_new) continue;
       config.children[ChildName(name)].config = child_config_;
+      if (!options_.is_aggregate) config.children[ChildName(name)].slice = 0;
       config.priorities.emplace_back(name);
       names.push_back(name);
     }
-    step(ConfigUpdated{++generation_, make_lb_config(std::move(config)), nullptr, nullptr});
+    step(ConfigUpdated{++generation_, make_lb_config(std::move(config)), nullptr, new_endpoints()});
     model_.update(names);
   }
 
@@ -190,6 +204,8 @@ class Pair {
       } else if (const auto* stop = std::get_if<StopChild>(&effect)) {
         RC_ASSERT(running_.erase(stop->child.str()) == 1U);
         dead_.erase(stop->child.str());
+      } else if (const auto* woken = std::get_if<ExitIdleChild>(&effect)) {
+        woken_.insert(woken->child.str());
       } else if (const auto* timer = std::get_if<StartTimer>(&effect)) {
         RC_ASSERT(
             timers_.emplace(timer->timer.name, Timer{now_ + timer->delay, timer->timer}).second);
@@ -207,7 +223,8 @@ class Pair {
     }
   }
 
-  void compare() const {
+  void compare() {
+    RC_ASSERT(std::exchange(woken_, {}) == model_.take_woken());
     RC_ASSERT(Names(running_.begin(), running_.end()) == model_.running());
     std::map<std::string, Instant> timers;
     for (const auto& [name, timer] : timers_)
@@ -224,6 +241,7 @@ class Pair {
     TimerId id;
   };
 
+  const PriorityModel::Options options_;
   std::unique_ptr<Policy> policy_;
   PriorityModel model_;
   const LbConfigPtr child_config_ = make_lb_config(CdsConfig{});
@@ -233,6 +251,7 @@ class Pair {
   int reports_ = 0;
   std::set<std::string> running_;
   std::set<std::string> dead_;
+  std::set<std::string> woken_;  ///< Asked to leave IDLE since the last compare().
   std::map<std::string, Generation> sent_;
   std::map<std::string, Timer> timers_;
   std::vector<TimerId> cancelled_;
@@ -242,10 +261,13 @@ class Pair {
 }  // namespace
 
 TEST_CASE("priority: does what A56 says, in every order of events",
-          "[lb][priority][property][A56][A115][B2][B3][B4][B5][S5]") {
-  const bool keeps_removed = GENERATE(false, true);
+          "[lb][priority][property][standby][A56][A115][B2][B3][B4][B5][S5]") {
+  PriorityModel::Options options;
+  options.keeps_removed = GENERATE(false, true);
+  options.standbys = GENERATE(as<std::uint32_t>(), 0, 1, 2);
   CHECK(holds("priority beside the model", 3000, [&] {
-    Pair pair(keeps_removed);
+    options.is_aggregate = *rc::gen::arbitrary<bool>();
+    Pair pair(options);
     const auto story =
         *rc::gen::resize(120, rc::gen::container<std::vector<Happening>>(happenings()));
     for (const Happening& next : story)

@@ -2,8 +2,10 @@
 //
 // RouteTable as a whole chooses the same route as a slow and obvious model (A28, A63), for a
 // hundred thousand calls, and whatever the number of routes.
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -59,6 +61,11 @@ rc::Gen<std::string> any_name() {
   return rc::gen::element<std::string>("a", "a", "b", "content-type", "c-bin");
 }
 
+// In a container of a small size, all numbers of that size would be the lowest.
+rc::Gen<std::int64_t> number_in(std::int64_t lowest, std::int64_t end) {
+  return rc::gen::resize(rc::kNominalSize, rc::gen::inRange(lowest, end));
+}
+
 rc::Gen<decltype(HeaderMatcher::matcher)> any_value_matcher() {
   using Matcher = decltype(HeaderMatcher::matcher);
   return rc::gen::oneOf(
@@ -67,8 +74,8 @@ rc::Gen<decltype(HeaderMatcher::matcher)> any_value_matcher() {
           [](const TextMatcher& text) { return Matcher(text); }),
       rc::gen::apply([](std::int64_t start,
                         std::int64_t size) { return Matcher(IntegerRange{start, start + size}); },
-                     rc::gen::inRange<std::int64_t>(-2, 3),
-                     rc::gen::inRange<std::int64_t>(0, 4)),
+                     number_in(-2, 3),
+                     number_in(0, 4)),
       rc::gen::map(rc::gen::arbitrary<bool>(),
                    [](bool present) { return Matcher(PresenceMatcher{present}); }));
 }
@@ -118,7 +125,19 @@ struct Seen {
   int none = 0;
   int first = 0;
   int later = 0;
+  int ranges = 0;  ///< Of integers, with more than one number.
 };
+
+int ranges_in(const std::vector<Route>& routes) {
+  int ranges = 0;
+  for (const Route& route : routes) {
+    ranges += static_cast<int>(std::ranges::count_if(route.match.headers, [](const auto& header) {
+      const auto* const range = std::get_if<IntegerRange>(&header.matcher);
+      return range != nullptr && range->end > range->start + 1;
+    }));
+  }
+  return ranges;
+}
 
 std::string text_of(const RouteMatch& match) {
   constexpr const char* kNames[] = {"exact", "prefix", "suffix", "contains", "regex"};
@@ -175,10 +194,12 @@ TEST_CASE("route_table: chooses the route that the rules choose",
         16,
         rc::gen::container<std::vector<Route>>(
             any_route({Kind::kExact, Kind::kPrefix, Kind::kPrefix, Kind::kRegex})));
+    seen.ranges += ranges_in(routes);
     check_calls(routes, *rc::gen::container<std::vector<Call>>(kCalls, any_call()), seen);
   }));
-  CAPTURE(seen.none, seen.first, seen.later);
+  CAPTURE(seen.none, seen.first, seen.later, seen.ranges);
   const int calls = seen.none + seen.first + seen.later;
+  CHECK(seen.ranges > kTables / 10);
   CHECK(seen.none > calls / 4);
   CHECK(seen.first > calls / 30);
   CHECK(seen.later > calls / 5);
