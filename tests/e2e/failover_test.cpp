@@ -2,6 +2,14 @@
 //
 // Failover from backends that do not answer: stopped and killed processes, addresses that neither
 // accept nor refuse connections, and a port that accepts a connection and then stays silent.
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string>
+#include <system_error>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 #include <poll.h>
@@ -51,6 +59,18 @@ class Stopped {
 
 bool reaches(const std::shared_ptr<grpc::ChannelInterface>& channel, const std::string& cluster) {
   return eventually([&] { return call(channel).cluster == cluster; });
+}
+
+/// The open sockets of a process, such as "socket:[4711]". The system uses no number twice.
+std::set<std::string> sockets_of(const BackendProcess& backend) {
+  std::set<std::string> sockets;
+  const std::string folder = absl::StrCat("/proc/", backend.process.pid(), "/fd");
+  for (const auto& descriptor : std::filesystem::directory_iterator(folder)) {
+    std::error_code is_closed;
+    const auto opened = std::filesystem::read_symlink(descriptor, is_closed).string();
+    if (opened.starts_with("socket:")) sockets.insert(opened);
+  }
+  return sockets;
 }
 
 }  // namespace
@@ -128,6 +148,53 @@ TEST_CASE("failover: a backend that is started again is found without the back-o
   REQUIRE(reaches(channel, "secondary"));  // At least one attempt was refused.
   primary.emplace("primary", std::vector<std::string>{"--listen", address});
   CHECK(reaches(channel, "primary"));
+}
+
+// A killed primary refuses connections. A stopped one accepts them and stays silent, and its
+// failover window lasts longer than the test. The pings of a call find that it is stopped.
+TEST_CASE("failover: the next call goes to a standby, over the connection that is there",
+          "[e2e][failover][standby]") {
+  const bool is_aggregate = GENERATE(false, true);
+  const bool is_killed = GENERATE(false, true);
+  CAPTURE(is_aggregate, is_killed);
+  std::optional<BackendProcess> primary(std::in_place, "primary");
+  const BackendProcess standby("standby");
+  std::string yaml =
+      orders_yaml(kNoConnectTimeout, endpoints_yaml("c", {{primary->address}, {standby.address}}));
+  if (is_aggregate) {
+    yaml = listener_yaml("orders", "orders") + routes_yaml("orders", "both") +
+           aggregate_yaml("both", {"near", "far"}) + cluster_yaml("near", "", kNoConnectTimeout) +
+           cluster_yaml("far", "", kNoConnectTimeout) +
+           endpoints_yaml("near", {{primary->address}}) +
+           endpoints_yaml("far", {{standby.address}});
+  }
+  const auto plane = start_plane(yaml);
+  RuntimeOptions options = options_for(plane->address());
+  options.standby_priorities = 1;
+  options.failover_timeout = 1h;
+  options.keepalive_time = 1s;
+  options.keepalive_timeout = 5s;  // A busy machine answers late.
+  const auto runtime = start_runtime(std::move(options));
+  const auto channel = runtime->channel("xds:///orders");
+  REQUIRE(call(channel).cluster == "primary");
+  const auto are_open = [&](double count) {
+    return eventually([&] { return metric(*runtime, "signalbox_connections_open") == count; });
+  };
+  REQUIRE(are_open(2));
+  const auto before = sockets_of(standby);
+
+  std::optional<Stopped> stopped;
+  if (is_killed) {
+    primary.reset();
+  } else {
+    stopped.emplace(*primary);
+    REQUIRE(call(channel).status.error_code() == grpc::StatusCode::UNAVAILABLE);
+  }
+  REQUIRE(are_open(1));
+  const Answer answer = call(channel);
+  INFO(answer.text());
+  CHECK(answer.cluster == "standby");
+  CHECK(std::ranges::includes(before, sockets_of(standby)));
 }
 
 TEST_CASE("failover: an attempt ends after its cluster's connect_timeout", "[e2e][failover][S12]") {

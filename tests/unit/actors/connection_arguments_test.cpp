@@ -104,6 +104,13 @@ TEST_CASE("connection arguments: with pings, TCP gives up after the pings' timeo
   CHECK(tcp_user_timeout(arguments) == 20s);  // gRPC's default.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 2'000);
   CHECK(tcp_user_timeout(arguments) == 2s);
+  // As in gRPC, the default takes the place of a timeout that is no time.
+  for (const int timeout : {0, -1}) {
+    arguments = grpc::ChannelArguments();
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 600'000);
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, timeout);
+    CHECK(tcp_user_timeout(arguments) == 20s);
+  }
 }
 
 TEST_CASE("connection arguments: what a channel on a socket would ignore makes gRPC connect",
