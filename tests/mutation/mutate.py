@@ -11,6 +11,7 @@ too many survived, 2 the run was not possible, or the tests fail without a mutan
 was interrupted. An interrupted run prints what it has."""
 
 import argparse
+import os
 import random
 import re
 import signal
@@ -90,9 +91,17 @@ class Tree:
             subprocess.run([*git, "worktree", "add", "--quiet", "--detach", self.path, head], check=True)
 
     def succeeds(self, *words: str) -> bool:
-        """Runs a command in the worktree. Its output replaces the log."""
+        """Runs a command in the worktree. Its output replaces the log. An interrupt ends all that the
+        command has started."""
         with self.log.open("wb") as log:
-            return subprocess.run(words, cwd=self.path, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False).returncode == 0
+            process = subprocess.Popen(words, cwd=self.path, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                       start_new_session=True)
+            try:
+                return process.wait() == 0
+            except KeyboardInterrupt:
+                os.killpg(process.pid, signal.SIGTERM)
+                process.wait()
+                raise
 
     def build(self, names: list[str]) -> bool:
         return self.succeeds("cmake", "--build", str(self.build_folder), "--target", *names)

@@ -6,8 +6,12 @@ is built."""
 import argparse
 import contextlib
 import io
+import os
+import signal
 import subprocess
 import tempfile
+import threading
+import time
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -161,6 +165,25 @@ class TreeTest(unittest.TestCase):
         self.assertEqual((tree.path / "a.cpp").read_text(encoding="utf-8"), TEXT)
         (tree.path / "a.cpp").write_text("killed without a chance to tidy up", encoding="utf-8")
         self.assertEqual((mutate.Tree(self.root).path / "a.cpp").read_text(encoding="utf-8"), TEXT)
+
+    def test_an_interrupt_ends_all_that_a_command_started(self) -> None:
+        started = self.root / "started"
+
+        def interrupt() -> None:
+            while not started.exists():
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with self.assertRaises(KeyboardInterrupt):
+            mutate.Tree(self.root).succeeds("sh", "-c", f"sleep 600 & echo $! > new; mv new '{started}'; wait")
+        thread.join()
+        state = Path("/proc", started.read_text(encoding="utf-8").strip(), "stat")
+        deadline = time.monotonic() + 60
+        while state.exists() and ") Z " not in state.read_text(encoding="utf-8"):
+            self.assertLess(time.monotonic(), deadline, "it still runs")
+            time.sleep(0.01)
 
     def test_tests_that_fail_without_a_mutant_judge_nothing(self) -> None:
         tree = self.tree(True, [False])
