@@ -3,7 +3,7 @@
 // EndMark — whether a connection has ended. Picks know it before the policies do.
 //
 //   socket_dialer, tcp_connector ─▶ set() ─▶ [EndMark] ─▶ is_set(): the connection takes no calls
-//            last picker goes ─▶ let_go() ─────▶ │
+//             last owner goes ─▶ let_go() ─────▶ │
 //                                                └▶ is_any_set() ─▶ Router::pick looks
 //
 // A look at the connection would cost every pick a cache line. So a pick looks only while a
@@ -31,25 +31,26 @@ class EndMark {
   EndMark(const EndMark&) = delete;
   EndMark& operator=(const EndMark&) = delete;
 
-  [[gnu::hot]] bool is_set() const { return (state_.load(std::memory_order_relaxed) & kSet) != 0; }
+  [[gnu::hot]] bool is_set() const { return (state_.load(std::memory_order_acquire) & kSet) != 0; }
 
+  /// A thread that sees is_set() also sees is_any_set(), so the number rises first.
   void set() {
-    if (state_.fetch_or(kSet, std::memory_order_relaxed) == 0) marked().fetch_add(1);
+    marked().fetch_add(1, std::memory_order_relaxed);
+    if (state_.fetch_or(kSet, std::memory_order_release) != 0) marked().fetch_sub(1);
   }
 
-  /// The connection's last picker has gone, so no pick finds the connection.
+  /// The connection's last owner has gone, so no pick finds the connection.
   void let_go() {
     if (state_.fetch_or(kGone, std::memory_order_relaxed) == kSet) marked().fetch_sub(1);
   }
 
   /// Whether a connection that pickers have may be marked.
-  [[gnu::hot]] static bool is_any_set() { return marked().load(std::memory_order_relaxed) > 0; }
+  [[gnu::hot]] static bool is_any_set() { return marked().load(std::memory_order_relaxed) != 0; }
 
  private:
   static constexpr std::uint8_t kSet = 1;
   static constexpr std::uint8_t kGone = 2;
 
-  /// A negative number for a moment: let_go() may come between the two steps of set().
   static std::atomic<std::int64_t>& marked() {
     struct alignas(kCacheLine) Line {
       std::atomic<std::int64_t> value{0};

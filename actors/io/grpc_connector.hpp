@@ -108,9 +108,10 @@ class GrpcConnection final : public Connection {
   /// Gives the connection up for new calls (G8). Precondition: is_socket().
   void lose() const { line_->lose(); }
 
-  /// The connection's last picker has gone.
+  /// The connection's last owner has gone: no pick finds the connection. A connection with lanes
+  /// owns the first one, which others may have, too.
   void let_go() const {
-    if (line_ != nullptr) line_->let_go();
+    if (line_ != nullptr && lanes_ == nullptr) line_->let_go();
   }
 
   /// After this time calls do not wait any more (server_says_goaway()). It is less than the longest

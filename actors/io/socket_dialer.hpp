@@ -150,7 +150,7 @@ class SocketLine {
   /// Records the end of the connection. Called by the dialer.
   void record_end() { mark_.set(); }
 
-  /// The connection's last picker has gone.
+  /// The connection's last owner has gone: no pick finds the connection.
   void let_go() { mark_.let_go(); }
 
   /// Gives the connection up for new calls: DialListener::ended() is called on the dialer's thread.

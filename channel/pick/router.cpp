@@ -148,7 +148,7 @@ Registration Router::on_change(const Pick& pick, std::function<void()> changed) 
 }
 
 Pick Router::pick_until(const CallArgs& call, Clock::time_point deadline, OnFail on_fail) const {
-  Pick pick = this->pick(call);
+  Pick pick = channel::pick(router_, call);
   channel::pass_over_lost(router_, pick, call);
   const CallerStats* const callers = target_->callers().get();
   if (!channel::has_to_wait(pick, on_fail)) {
@@ -182,7 +182,7 @@ Registration Router::pick_async(const CallArgs& call,
                                 Clock::time_point deadline,
                                 std::function<void(Pick)> picked,
                                 OnFail on_fail) const {
-  Pick pick = this->pick(call);
+  Pick pick = channel::pick(router_, call);
   if (picked == nullptr) return {};
   channel::pass_over_lost(router_, pick, call);
   if (!channel::has_to_wait(pick, on_fail)) {

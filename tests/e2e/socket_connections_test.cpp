@@ -22,6 +22,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "actors/io/end_mark.hpp"
 #include "actors/io/grpc_connector.hpp"
 #include "actors/io/grpc_load_streams.hpp"
 #include "actors/io/grpc_poller.hpp"
@@ -551,6 +552,23 @@ TEST_CASE("socket_connections: a reset is told as a socket error", "[io][connect
     REQUIRE(record.wait_for(2, kPatience));
     return absl::EndsWith(record.status().message(), " was closed: socket error");
   }));
+}
+
+TEST_CASE("socket_connections: picks look while an ended connection has an owner",
+          "[io][connector][A105]") {
+  EchoServer server;
+  Connected made{server.address()};
+  ConnectionPtr first = made.record.connection();
+  made.record.forget_connection();
+  // A connection with lanes is another owner of the first one, not its last.
+  ConnectionPtr with_lanes = made.maker.connector.with_lanes(
+      first, std::make_shared<const lb::StreamLanes>(nullptr, [] {}));
+  with_lanes = nullptr;
+  grpc_connection(first).lose();
+  CHECK(actors::EndMark::is_any_set());
+  first = nullptr;
+  made.maker.graveyard.clear();  // The connection with lanes.
+  CHECK(eventually([] { return !actors::EndMark::is_any_set(); }));
 }
 
 TEST_CASE("socket_connections: call credentials never leave in plaintext, nor are they dropped",

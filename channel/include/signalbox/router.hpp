@@ -56,8 +56,8 @@
 // planes with connections of their own, when the endpoint accepts TCP connections. When signalbox
 // sees this connection end, Connection::takes_calls() is false at once, and picks pass over the
 // connection. The policies hear of it later, and the next snapshot is without the endpoint. For
-// connections that gRPC makes (those with TLS, for example), only pick_until(), pick_async() and
-// repick() look; after pick(), call takes_calls() yourself.
+// connections that gRPC makes (those with TLS, for example), pick() may not look; pick_until(),
+// pick_async() and repick() do. After pick(), call takes_calls() yourself.
 
 #pragma once
 
