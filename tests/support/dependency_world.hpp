@@ -9,6 +9,7 @@
 
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -34,6 +35,8 @@ class DependencyWorld {
   }
 
   Lines step(const DependencyEvent& event) { return run(core_.step(event, now)); }
+
+  std::optional<xds::Awaited> awaited() const { return core_.awaited(); }
 
   Lines set(const ResourceKey& key, Resource resource) {
     return step(ResourcesChanged{{ResourceChanged{key, std::move(resource)}}});

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -45,6 +46,33 @@ TEST_CASE("dependency manager: follows listener, routes, clusters and endpoints 
   CHECK(world.clusters() == std::set<std::string>{"a", "b"});
   CHECK(world.leaf("a").endpoints->priorities.size() == 1);
   CHECK(world.note.empty());
+}
+
+TEST_CASE("dependency manager: what the first configuration waits for is known until it is there",
+          "[xds][depend][A74]") {
+  DependencyWorld world;
+  CHECK(world.awaited() == Awaited{lds("orders")});
+  world.set(lds("orders"), rds_listener("orders", "r"));
+  CHECK(world.awaited() == Awaited{rds("r")});
+  SECTION("a configuration ends the wait, and what later ones wait for is no part of it") {
+    world.set(rds("r"), routes_to("r", {"a", "b"}));
+    CHECK(world.awaited() == Awaited{cds("a")});
+    world.set(cds("a"), eds_cluster("a", "e"));
+    world.set(cds("b"), dns_cluster("b", "host:1"));
+    CHECK(world.awaited() == Awaited{eds("e")});
+    world.set(eds("e"), endpoints({{locality("l", {"1"})}}));
+    CHECK(world.awaited() == Awaited{DnsName{"host:1"}});
+    world.resolve("host:1", {"10.0.0.1:1"});
+    CHECK(world.awaited() == std::nullopt);
+    CHECK(world.set(rds("r"), routes_to("r", {"c"})) == Lines{"watch CDS c"});
+    CHECK(world.awaited() == std::nullopt);
+  }
+  SECTION("so does an error") {
+    world.gone(lds("orders"));
+    CHECK(world.awaited() == std::nullopt);
+    world.set(lds("orders"), rds_listener("orders", "other"));
+    CHECK(world.awaited() == std::nullopt);
+  }
 }
 
 TEST_CASE("dependency manager: a cluster of weight 0 is there for sessions only",
