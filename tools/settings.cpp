@@ -37,12 +37,17 @@ std::string name_of(const CLI::App& command) {
                                          : absl::StrJoin(path_of(command), " ");
 }
 
-// SIGNALBOX_SERVE_LISTEN for --listen of serve, SIGNALBOX_LOAD_MERGE_HTML for --html of load merge,
-// SIGNALBOX_LOG_FORMAT for an option of all commands.
-std::string environment_name(std::vector<std::string> path, const std::string& option) {
+// SIGNALBOX_SERVE_LISTEN for "listen" of the path "serve".
+std::string variable_of(std::vector<std::string> path, const std::string& option) {
   path.insert(path.begin(), "SIGNALBOX");
   path.push_back(option);
   return absl::AsciiStrToUpper(absl::StrReplaceAll(absl::StrJoin(path, "_"), {{"-", "_"}}));
+}
+
+// SIGNALBOX_SERVE_LISTEN for --listen of serve, SIGNALBOX_LOAD_MERGE_HTML for --html of load merge,
+// SIGNALBOX_LOG_FORMAT for an option of all commands.
+std::string environment_name(const CLI::App& command, const CLI::Option& option) {
+  return variable_of(path_of(command), option.get_lnames().front());
 }
 
 // Empty: the variable is unset, or empty, which counts as unset for CLI11, too.
@@ -147,8 +152,7 @@ class ConfigFile final : public CLI::ConfigTOML {
     const CLI::Option* const option = command.get_option_no_throw("--" + name);
     if (option == nullptr || !is_setting(command, *option)) refuse_name(command, name);
     const bool is_chosen = &command == &app_ || &command == chosen_of(app_).back();
-    if (!is_chosen || is_set(environment_name(path_of(command), option->get_lnames().front())))
-      return;
+    if (!is_chosen || is_set(environment_name(command, *option))) return;
     CLI::ConfigItem item;
     item.parents = path_of(command);
     item.name = name;
@@ -199,8 +203,7 @@ class HelpFormatter final : public CLI::Formatter {
 
 void name_in_environment(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {
-    if (is_setting(command, *option))
-      option->envname(environment_name(path_of(command), option->get_lnames().front()));
+    if (is_setting(command, *option)) option->envname(environment_name(command, *option));
   }
 }
 
@@ -259,7 +262,7 @@ void add_settings(CLI::App& app) {
 }
 
 std::vector<std::string> settings_of(const std::string& command) {
-  return {environment_name({command}, ""), absl::StrCat(kConfigName, "=")};
+  return {variable_of({command}, ""), absl::StrCat(kConfigName, "=")};
 }
 
 std::string place_of(const CLI::App& app,
@@ -271,8 +274,7 @@ std::string place_of(const CLI::App& app,
       const std::string name = "--" + option->get_lnames().front();
       if (!absl::StartsWith(error, name + ":") || option->count() == 0 || is_among(arguments, name))
         continue;
-      const std::string variable =
-          environment_name(path_of(*command), option->get_lnames().front());
+      const std::string variable = environment_name(*command, *option);
       return is_set(variable) ? absl::StrCat(" (from ", variable, " in the environment)")
                               : absl::StrCat(" (from ", file_of(app), ")");
     }
