@@ -22,7 +22,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
-from framed_page import browser, measured, need_browser  # noqa: E402  (the line above adds its folder)
+from framed_page import browser, measured, need_browser, photograph  # noqa: E402  (the line above adds its folder)
 
 SIGNALBOX = WRITER = ""
 SHOTS: Path | None = None
@@ -65,9 +65,10 @@ class CountingProxy:
         return [path for path in self.asked
                 if not re.search(r"\.(google|googleapis|gvt1|gstatic)\.com[:/]", path)]
 
-    def browse(self, page: Path, *arguments: str) -> subprocess.CompletedProcess:
-        return browser(f"--proxy-server=127.0.0.1:{self.server.server_port}", "--proxy-bypass-list=<-loopback>",
-                       "--virtual-time-budget=5000", *arguments, f"file://{page}")
+    def way_to(self, page: Path) -> list[str]:
+        """The browser's arguments."""
+        return [f"--proxy-server=127.0.0.1:{self.server.server_port}", "--proxy-bypass-list=<-loopback>",
+                "--virtual-time-budget=5000", f"file://{page}"]
 
 
 class LoadPage(unittest.TestCase):
@@ -107,13 +108,13 @@ class LoadPage(unittest.TestCase):
     def test_the_page_asks_the_network_for_nothing(self):
         with CountingProxy() as proxy:
             picture = (SHOTS or self.folder) / "load.png"
-            said = proxy.browse(self.folder / "report.html", "--window-size=1400,3600", f"--screenshot={picture}")
+            said = photograph(picture, "--window-size=1400,3600", *proxy.way_to(self.folder / "report.html"))
             self.assertEqual([], proxy.asked_by_page())
-            self.assertEqual([], re.findall(r".*(?:Refused|violat|Uncaught).*", said.stderr))
+            self.assertEqual([], re.findall(r".*(?:Refused|violat|Uncaught).*", said))
             self.assertGreater(picture.stat().st_size, 50_000, "a picture of charts")
             control = self.folder / "control.html"
             control.write_text('<img src="http://counted.test/x.png">', encoding="utf-8")
-            proxy.browse(control, "--dump-dom")
+            browser("--dump-dom", *proxy.way_to(control))
             self.assertIn("http://counted.test/x.png", proxy.asked_by_page(), "the proxy counts")
 
     def test_junit_and_hdr_have_the_numbers_of_the_json(self):

@@ -9,6 +9,7 @@ build/nightly/logs. After each part the results are written to build/nightly/sta
 continues from this file, and reports all that the file has of the same work."""
 
 import argparse
+import contextlib
 import datetime
 import hashlib
 import json
@@ -29,6 +30,7 @@ from report import Night, as_data, as_html, as_text, has_failed
 
 ROOT = Path(__file__).resolve().parents[2]
 LEAST_PATIENCE = 4 * 3600.0  # The least limit for one command, in seconds; longer nights have more.
+GRACE = 10.0  # What an ended command has to end what it has started, in seconds.
 MOST_FAILURES = 10  # A part ends after this many failures, because more would tell nothing new.
 
 
@@ -134,10 +136,12 @@ class Runner:
 
 
 def end_group(process: subprocess.Popen) -> None:
-    try:
+    if process.poll() is None:
+        process.terminate()  # It may have started other groups, which only the process can end.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE)
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
 
 

@@ -338,6 +338,15 @@ class NightTest(unittest.TestCase):
         result = runner.run_part(part("a", shell("sleep 600 & wait", worth=1)), 1, "c")
         self.assertEqual((result.failures[0].why, result.count), ("more than 0 s", 0))
 
+    def test_a_command_that_is_ended_can_end_what_it_has_started(self) -> None:
+        ended = self.root / "ended"
+        process = subprocess.Popen(["sh", "-c", f"trap 'echo > \"{ended}\"; exit 1' TERM; echo ready; sleep 600 & wait"],
+                                   stdout=subprocess.PIPE, start_new_session=True)
+        with process.stdout:
+            process.stdout.readline()
+            nightly.end_group(process)
+        self.assertTrue(ended.exists())
+
     def test_wrong_arguments_are_refused(self) -> None:
         for arguments, named in [(("polka",), "'polka'"), (("--hours", "0"), "'0'"), (("--hours", "x"), "'x'"),
                                  (("--seed", "0"), "'0'"), (("--html", "/nowhere/x"), "/nowhere")]:
