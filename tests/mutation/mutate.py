@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CORES = ("lb", "xds/client", "xds/depend", "xds/parse")
 BODY = re.compile(r"\)[\w\s]*\{")  # Where the body of a function begins.
 MOST_DRAWS = 20  # The most draws for each wanted mutant, because some mutants do not compile.
+QUICK = 3.0  # Tests of fewer seconds run first, because they kill most mutants.
+SPARE = 30.0  # Seconds that tests may take beyond ten times what they take without a mutant.
 
 
 class CannotRun(Exception):
@@ -81,6 +83,7 @@ class Tree:
         self.path = checkout / "build" / "mutation" / "tree"
         self.build_folder = self.path / "build" / "debug"
         self.log = checkout / "build" / "mutation" / "log"
+        self.seconds: dict[str, float] = {}  # How long each test takes without a mutant.
         git = ["git", "-C", str(checkout)]
         head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
         if (self.path / ".git").exists():
@@ -90,14 +93,18 @@ class Tree:
             subprocess.run([*git, "worktree", "prune"], check=True)
             subprocess.run([*git, "worktree", "add", "--quiet", "--detach", self.path, head], check=True)
 
-    def succeeds(self, *words: str) -> bool:
+    def succeeds(self, *words: str, seconds: float | None = None) -> bool:
         """Runs a command in the worktree. Its output replaces the log. An interrupt ends all that the
-        command has started."""
+        command has started, and so does the end of the seconds, which counts as a failure."""
         with self.log.open("wb") as log:
             process = subprocess.Popen(words, cwd=self.path, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                        start_new_session=True)
             try:
-                return process.wait() == 0
+                return process.wait(seconds) == 0
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                return False
             except KeyboardInterrupt:
                 os.killpg(process.pid, signal.SIGTERM)
                 process.wait()
@@ -107,10 +114,14 @@ class Tree:
         return self.succeeds("cmake", "--build", str(self.build_folder), "--target", *names)
 
     def passes(self, names: list[str]) -> bool:
-        """Whether all tests pass. A test that fails is repeated once, because the machine may be at
-        fault."""
-        return self.succeeds("ctest", "--test-dir", str(self.build_folder), "-j2", "--repeat", "until-pass:2",
-                             "--stop-on-failure", "--no-tests=error", "-R", f"^({'|'.join(names)})$")
+        """Whether all tests pass, the quick ones first. A test that fails is repeated once, because
+        the machine may be at fault. A mutant may never end, so the tests' time has a limit as soon
+        as they are measured."""
+        quick = [name for name in names if self.seconds.get(name, 0.0) < QUICK]
+        return all(self.succeeds("ctest", "--test-dir", str(self.build_folder), "-j2", "--repeat", "until-pass:2",
+                                 "--stop-on-failure", "--no-tests=error", "-R", f"^({'|'.join(some)})$",
+                                 seconds=SPARE + 10.0 * sum(map(self.seconds.get, some)) if self.seconds else None)
+                   for some in (quick, [name for name in names if name not in quick]) if some)
 
     def prepare(self, names: list[str]) -> None:
         """Configures the worktree, then builds and runs the tests without a mutant."""
@@ -120,6 +131,13 @@ class Tree:
                              "-DCMAKE_CXX_FLAGS_DEBUG=-Og"):
             raise CannotRun(f"the tests do not configure; see {self.log}")
         self.check(names, "")
+        self.measure()
+
+    def measure(self) -> None:
+        """Reads how long tests took. Each line of ctest's file is a test, how often it has run, and its
+        seconds; after "---" are those that failed."""
+        costs = read(self.build_folder / "Testing" / "Temporary" / "CTestCostData.txt").partition("---")[0]
+        self.seconds = {name: float(seconds) for name, _, seconds in map(str.split, costs.splitlines())}
 
     def check(self, names: list[str], consequence: str) -> None:
         """Builds and runs the tests, which must pass without a mutant."""

@@ -133,6 +133,7 @@ class TreeTest(unittest.TestCase):
             return builds
 
         tree.succeeds, tree.build, tree.passes = succeeds, lambda names: True, lambda names: passes.pop(0)
+        tree.measure = lambda: None
         return tree
 
     def test_a_mutant_stands_in_the_worktree_while_it_is_tried_and_never_in_the_checkout(self) -> None:
@@ -227,6 +228,23 @@ class TreeTest(unittest.TestCase):
                 for name, count in runs.items():
                     path = tree.build_folder / name
                     self.assertEqual(len(path.read_text(encoding="utf-8")) if path.exists() else 0, count, name)
+
+    def test_quick_tests_come_first_and_a_mutant_that_never_ends_is_killed(self) -> None:
+        tree = mutate.Tree(self.root)
+        tree.build_folder.mkdir(parents=True)
+        (tree.build_folder / "CTestTestfile.cmake").write_text("""
+            add_test(slow sh -c "echo slow >> order; sleep 0.3")
+            add_test(quick sh -c "echo quick >> order")
+            add_test(endless sh -c "sleep 600")
+            """, encoding="utf-8")
+        with mock.patch.object(mutate, "QUICK", 0.2), mock.patch.object(mutate, "SPARE", 5.0):
+            self.assertTrue(tree.passes(["slow", "quick"]))
+            tree.measure()
+            (tree.build_folder / "order").unlink()
+            self.assertTrue(tree.passes(["slow", "quick"]))
+            self.assertEqual((tree.build_folder / "order").read_text(encoding="utf-8").split(), ["quick", "slow"])
+            tree.seconds["endless"] = 0.0
+            self.assertFalse(tree.passes(["slow", "endless"]))
 
 
 class JudgeTest(unittest.TestCase):
