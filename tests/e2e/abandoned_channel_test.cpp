@@ -10,7 +10,6 @@
 #include <fstream>
 #include <memory>
 #include <random>
-#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -18,6 +17,8 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include <catch2/catch.hpp>
 #include <poll.h>
 #include <sys/socket.h>
@@ -204,17 +205,22 @@ class LateServer {
   std::thread thread_;
 };
 
-// The number of TCP connections in /proc/net/tcp with a port of `ports` on either side. Listening
-// sockets and sockets in TIME_WAIT do not count.
-int open_connections(const std::set<int>& ports) {
+// An address of 127.0.0.1 as /proc/net/tcp has it.
+std::string in_table(const Address& address) {
+  const std::string text = address.str();
+  absl::string_view port = text;
+  REQUIRE(absl::ConsumePrefix(&port, "127.0.0.1:"));
+  return absl::StrFormat("0100007F:%04X", std::stoi(std::string(port)));
+}
+
+// The number of TCP connections in /proc/net/tcp with `server` on either side. Listening sockets
+// and sockets in TIME_WAIT do not count.
+int open_connections(const std::string& server) {
   std::ifstream table("/proc/net/tcp");
   REQUIRE(table.good());
   std::string line;
   std::getline(table, line);  // Skips the heading.
   int count = 0;
-  const auto is_meant = [&](const std::string& address) {
-    return ports.contains(std::stoi(address.substr(address.find(':') + 1), nullptr, 16));
-  };
   while (std::getline(table, line)) {
     std::istringstream words(line);
     std::string number;
@@ -223,7 +229,7 @@ int open_connections(const std::set<int>& ports) {
     std::string state;
     words >> number >> local >> remote >> state;
     const bool is_open = state != "0A" && state != "06";
-    if (is_open && (is_meant(local) || is_meant(remote))) ++count;
+    if (is_open && (local == server || remote == server)) ++count;
   }
   return count;
 }
@@ -232,7 +238,6 @@ int open_connections(const std::set<int>& ports) {
 // random time below `longest`. Returns the number of connections that are left open.
 int left_after_comings_and_goings(const Address& server, Duration longest) {
   constexpr int kGoings = 3'000;
-  const std::set<int> ports{std::stoi(server.str().substr(server.str().find(':') + 1))};
   Graveyard graveyard;
   GrpcConnector connector(connector_options(graveyard));
   std::mt19937 dice(kSeed);
@@ -247,7 +252,7 @@ int left_after_comings_and_goings(const Address& server, Duration longest) {
   int left = -1;
   test::eventually([&] {
     graveyard.clear();
-    left = open_connections(ports);
+    left = open_connections(in_table(server));
     return left == 0;
   });
   return left;
