@@ -42,7 +42,7 @@ absl::Status no_such_target(const std::string& target, const actors::ReplayHost:
   }
   if (in_use.empty()) return absl::InvalidArgumentError("no target is in use then");
   return absl::InvalidArgumentError(
-      absl::StrCat("--target is needed, because several targets are in use then: ", in_use));
+      absl::StrCat("target: must be given, because several are in use then: ", in_use));
 }
 
 // Latencies are not shown, so the clock of the instruments may stand still.

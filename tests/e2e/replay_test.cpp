@@ -438,7 +438,7 @@ TEST_CASE("replay: bad files and questions get an error that says what is wrong"
   const std::string two = folder.write(
       "g.rec", head + event + xds::encode(RecordedEvent{1s, false, TargetOpened{"xds:///b"}}));
   CHECK_THAT(error_of(replay_command(two, {"--explain", "/a/b"}), 2),
-             Contains("--target is needed, because several targets are in use then: "
+             Contains("target: must be given, because several are in use then: "
                       "xds:///b, xds:///orders\n"));
   header.settings = {{"aggregate_mode", "many"}};
   const std::string bad =
