@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/session/seats.hpp"
 
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -137,6 +140,29 @@ TEST_CASE("seats: texts that differ in anything have different keys", "[lb][sess
   CHECK_FALSE(CookieKey("1AAAAAAAd") == CookieKey("2AAAAAAAAd"));
   CHECK_FALSE(CookieKey("") == CookieKey(std::string(1, '\0')));
   CHECK_FALSE(CookieKey(std::string(8, '\0')) == CookieKey(std::string(16, '\0')));
+}
+
+TEST_CASE("seats: texts made to collide in one half of the key differ in the other",
+          "[lb][session]") {
+  // One step of the first half, as in cookie_key.hpp. After it, the second word of `other` makes up
+  // for the difference of the first words.
+  const auto step = [](std::uint64_t half, std::uint64_t word) {
+    half = (half ^ word) * 0x9e3779b97f4a7c15ULL;
+    return half ^ half >> 32U;
+  };
+  const auto text_of = [](std::uint64_t first, std::uint64_t second) {
+    std::string text(2 * sizeof(std::uint64_t), '\0');
+    std::memcpy(text.data(), &first, sizeof(first));
+    std::memcpy(text.data() + sizeof(first), &second, sizeof(second));
+    return text;
+  };
+  constexpr std::size_t kBound = std::size_t{1} << 62U;
+  for (std::uint64_t word = 1; word < 100; ++word) {
+    const CookieKey one(text_of(word, 0));
+    const CookieKey other(text_of(word + 1, step(16, word) ^ step(16, word + 1)));
+    CHECK(one.below(kBound) == other.below(kBound));
+    CHECK_FALSE(one == other);
+  }
 }
 
 }  // namespace
