@@ -102,17 +102,15 @@ class NextFile {
 
   absl::Status write(const std::string& bytes) { return write_to(file_, path_, bytes); }
 
-  // The recording that is there becomes the old one.
+  // The recording that is there becomes the old one. It stays the old one if the next one cannot
+  // take its place, and an attempt after that finds no file to rename.
   absl::StatusOr<Descriptor> take_place() {
     struct stat found{};
     const bool has_bytes = ::stat(path_.c_str(), &found) == 0 && found.st_size > 0;
     if (has_bytes && std::rename(path_.c_str(), old_of(path_).c_str()) != 0)
       return failed(path_, "rename the earlier file");
-    if (std::rename(next_.c_str(), path_.c_str()) != 0) {
-      absl::Status status = failed(path_, "rename the next file");
-      if (has_bytes) std::rename(old_of(path_).c_str(), path_.c_str());
-      return status;
-    }
+    if (std::rename(next_.c_str(), path_.c_str()) != 0)
+      return failed(path_, "rename the next file");
     return std::move(file_);
   }
 

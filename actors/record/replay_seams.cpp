@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <set>
 #include <utility>
 
@@ -24,6 +25,14 @@ using ScriptPtr = std::shared_ptr<Script>;
 
 // A recorded attempt has begun at the latest this long after the ask or the wake that led to it.
 constexpr Duration kAskToAttempt = std::chrono::seconds(1);
+
+// The recorded runtime gave an attempt up at the latest this long after the replayed one did, if
+// both had the same reason.
+constexpr Duration kSameEnd = std::chrono::seconds(1);
+
+bool lasts_after(const Script::Attempt& attempt, Instant time) {
+  return (!attempt.ended || attempt.ended->at > time) && (!attempt.left || *attempt.left > time);
+}
 
 // The first of the list, which is removed; nullptr if there is none.
 template <typename Entry>
@@ -195,7 +204,8 @@ class ReplayedConnector final : public Connector {
   std::unique_ptr<Attempt> connect(const Peer& peer, Duration timeout, Events events) override {
     const std::string name = peer_text(peer);
     auto wish = std::make_shared<std::optional<Events>>(std::move(events));
-    const auto recorded = answer_for(script_->attempts[peer.authority][name], failing_[name]);
+    Script::Attempts& list = script_->attempts[peer.authority][name];
+    const auto recorded = answer_for(list, failing_[name]);
     if (recorded == nullptr) ++script_->unmatched;
     if (recorded == nullptr || (!recorded->made && !recorded->ended)) {
       // The recorded runtime gave the attempt up, or the recording has ended.
@@ -205,7 +215,12 @@ class ReplayedConnector final : public Connector {
     } else {
       fail(wish, recorded->ended->at, recorded->ended->what);
     }
-    return std::make_unique<ReplayedAttempt>(std::move(wish));
+    const auto give_back = [script = script_, &list, recorded, &time = time_] {
+      if (recorded == nullptr || !lasts_after(*recorded, time.now() + kSameEnd)) return;
+      recorded->is_kept = true;
+      list.push_front(recorded);
+    };
+    return std::make_unique<ReplayedAttempt>(std::move(wish), give_back);
   }
 
  private:
@@ -213,12 +228,17 @@ class ReplayedConnector final : public Connector {
 
   class ReplayedAttempt final : public Attempt {
    public:
-    explicit ReplayedAttempt(Wish wish) : wish_(std::move(wish)) {}
+    ReplayedAttempt(Wish wish, std::function<void()> give_back)
+        : wish_(std::move(wish)), give_back_(std::move(give_back)) {}
 
-    ~ReplayedAttempt() override { wish_->reset(); }
+    ~ReplayedAttempt() override {
+      wish_->reset();
+      give_back_();
+    }
 
    private:
     const Wish wish_;
+    const std::function<void()> give_back_;
   };
 
   static absl::Status nothing_known(const std::string& peer) {
@@ -233,6 +253,9 @@ class ReplayedConnector final : public Connector {
     const auto is_failure = [](const Script::Attempt& first) {
       return first.carried && !first.made && first.ended;
     };
+    std::erase_if(list, [now = time_.now()](const std::shared_ptr<Script::Attempt>& attempt) {
+      return attempt->is_kept && !lasts_after(*attempt, now);
+    });
     if (!list.empty() && is_failure(*list.front())) return failing = take(list);
     if (failing != nullptr && (list.empty() || time_.now() < list.front()->began)) return failing;
     failing = nullptr;
@@ -450,7 +473,9 @@ class ScriptWriter {
     if (found == attempts_.end()) return;
     const Recorded attempt = std::move(found->second);
     attempts_.erase(found);
-    if (attempt.is_made && attempt.holder != 0) release(attempt.holder);
+    auto script = attempt.script;
+    if (attempt.is_made && attempt.holder != 0) script = release(attempt.holder);
+    if (script != nullptr) script->left = at_;
   }
 
   void on(const NameAnswered& event) { script_.names[event.name].push_back(event); }
@@ -479,8 +504,8 @@ class ScriptWriter {
   };
 
   std::shared_ptr<Script::Attempt> add_attempt(const Recorded& attempt) {
-    auto script =
-        std::make_shared<Script::Attempt>(Script::Attempt{attempt.began, attempt.carried, {}, {}});
+    auto script = std::make_shared<Script::Attempt>(
+        Script::Attempt{attempt.began, attempt.carried, {}, {}, {}});
     return script_.attempts[named_peer(attempt.peer).authority][attempt.peer].emplace_back(
         std::move(script));
   }
@@ -540,7 +565,7 @@ void ReplayedAsks::resume(const std::string& target, const PolicyPath& path) con
     const Script::Attempts& attempts = entry.second;
     if (attempts.empty()) continue;
     const std::shared_ptr<Script::Attempt> next = attempts.front();
-    if (next->began > script_->resumed + kAskToAttempt) continue;
+    if (next->is_kept || next->began > script_->resumed + kAskToAttempt) continue;
     const auto again = ask_of(target, path, named_peer(entry.first).address, *next);
     if (!again) continue;
     const auto make = [this, &attempts, next, asked = PolicyAsked{target, path, *again}] {

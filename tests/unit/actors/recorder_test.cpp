@@ -8,13 +8,21 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include <catch2/catch.hpp>
+#include <fcntl.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/support/process.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -70,8 +78,10 @@ RecorderOptions options_for(const std::string& path, Watched& watched) {
 struct Recorded {
   RecorderOptions options() { return options_for(path, watched); }
 
-  std::shared_ptr<Recorder> start() {
-    auto recorder = Recorder::start(options());
+  std::shared_ptr<Recorder> start() { return start(options()); }
+
+  static std::shared_ptr<Recorder> start(RecorderOptions options) {
+    auto recorder = Recorder::start(std::move(options));
     REQUIRE(recorder.ok());
     return *std::move(recorder);
   }
@@ -165,6 +175,24 @@ TEST_CASE("recorder: the ring keeps its size, and a segment begins with the stat
   CHECK(recorded.watched.dropped == 0);
 }
 
+TEST_CASE("recorder: a segment has as many bytes of events as of state, also of a long one",
+          "[recording]") {
+  Recorded recorded;
+  {
+    RecorderOptions options = recorded.options();
+    options.header.bootstrap = std::string(7 * kMiB / 8, 'x');
+    const auto recorder = Recorded::start(std::move(options));
+    for (int i = 0; i < 5; ++i)
+      recorder->note(long_event());
+  }
+  const Recording older = read(recorded.path + ".old");
+  CHECK(older.header.segment == 0);
+  CHECK(older.events.size() == 3);
+  const Recording newer = read(recorded.path);
+  CHECK(newer.header.segment == 1);
+  CHECK(newer.events.size() == 2);
+}
+
 TEST_CASE(
     "recorder: without a descriptor for the next segment the file goes on, and later it begins",
     "[recording]") {
@@ -227,10 +255,17 @@ TEST_CASE("recorder: a write that fails ends the recording, and what is not in t
   constexpr std::size_t kRoom = kMiB / 8;
   Recorded recorded;
   {
-    const auto recorder = recorded.start();
+    std::shared_ptr<Recorder> recorder;
+    RecorderOptions options = recorded.options();
+    options.complain = [&recorder, told = std::move(options.complain)](const std::string& why) {
+      recorder->note(TargetOpened{"xds:///during the write"});
+      told(why);
+    };
+    recorder = Recorded::start(std::move(options));
+    recorder->note(TargetOpened{"xds:///orders"});
+    REQUIRE(test::eventually([&] { return !read_all(recorded.path).recording.events.empty(); }));
     {
       const Limited limit(RLIMIT_FSIZE, kRoom);
-      recorder->note(TargetOpened{"xds:///orders"});
       for (int i = 0; i < 3; ++i)
         recorder->note(StreamReceived{0, 0, std::string(kRoom, 'x')});
       recorded.watched.await([&] { return !recorded.watched.complaints.empty(); });
@@ -242,7 +277,7 @@ TEST_CASE("recorder: a write that fails ends the recording, and what is not in t
   CHECK(file.cut_at);
   REQUIRE(file.recording.events.size() == 1);
   CHECK(file.recording.events[0].what == OutsideEvent(TargetOpened{"xds:///orders"}));
-  CHECK(recorded.watched.dropped >= 4);
+  CHECK(recorded.watched.dropped == 5);
   REQUIRE(recorded.watched.complaints.size() == 1);
   CHECK_THAT(recorded.watched.complaints[0],
              Contains("orders.rec: cannot write: File too large; recording has ended"));
@@ -295,16 +330,37 @@ TEST_CASE("recorder: a second one is refused while the first has the path", "[re
   CHECK(Recorder::start(recorded.options()).ok());
 }
 
+TEST_CASE("recorder: the lock of a file that was removed meanwhile is no lock of the path",
+          "[recording]") {
+  Recorded recorded;
+  const std::string lock = recorded.folder.write("orders.rec.lock", "");
+  // Because of the lease, open() waits after it has found the file.
+  const Descriptor lease(::open(lock.c_str(), O_RDONLY | O_CLOEXEC));
+  REQUIRE(::fcntl(*lease, F_SETSIG, SIGURG) == 0);  // A signal that is ignored.
+  if (::fcntl(*lease, F_SETLEASE, F_RDLCK) != 0) {
+    WARN("not tested: the file system of " << lock << " has no leases");
+    return;
+  }
+  std::thread other([&] {
+    test::eventually([&] { return ::fcntl(*lease, F_GETLEASE) == F_UNLCK; });
+    ::unlink(lock.c_str());
+    ::fcntl(*lease, F_SETLEASE, F_UNLCK);
+  });
+  const absl::Status status = Recorder::start(recorded.options()).status();
+  other.join();
+  CHECK_THAT(std::string(status.message()), Contains("another runtime records to this path"));
+  CHECK(Recorder::start(recorded.options()).ok());
+}
+
 TEST_CASE("recorder: events that come too fast are counted, and the file says where they miss",
           "[recording]") {
   Recorded recorded;
   {
     RecorderOptions options = recorded.options();
     options.max_waiting_bytes = 300;
-    const auto recorder = Recorder::start(std::move(options));
-    REQUIRE(recorder.ok());
-    (*recorder)->note(StreamReceived{0, 0, std::string(1000, 'x')});
-    (*recorder)->note(TargetOpened{"xds:///orders"});
+    const auto recorder = Recorded::start(std::move(options));
+    recorder->note(StreamReceived{0, 0, std::string(1000, 'x')});
+    recorder->note(TargetOpened{"xds:///orders"});
   }
   CHECK(recorded.watched.dropped == 1);
   const Recording recording = read(recorded.path);
@@ -313,14 +369,24 @@ TEST_CASE("recorder: events that come too fast are counted, and the file says wh
 }
 
 TEST_CASE("recorder: a path that cannot be written is an error", "[recording]") {
-  const test::TemporaryFolder folder;
+  struct Row {
+    const char* file;
+    const char* error;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"no/orders.rec", "cannot open the file PATH.lock: No such file or directory"},
+      {"linked.rec", "cannot open the file PATH.lock: Too many levels of symbolic links"},
+      {"", "is no regular file"},
+  }));
   Watched watched;
-  const auto missing = Recorder::start(options_for(folder.path("no/orders.rec"), watched));
-  CHECK_THAT(std::string(missing.status().message()),
-             Contains("no/orders.rec: cannot open the file ") &&
-                 Contains("no/orders.rec.lock: No such file or directory"));
-  const auto is_folder = Recorder::start(options_for(folder.path(""), watched));
-  CHECK_THAT(std::string(is_folder.status().message()), Contains("is no regular file"));
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path(row.file);
+  std::filesystem::create_symlink(folder.path("elsewhere"), folder.path("linked.rec.lock"));
+  const absl::Status status = Recorder::start(options_for(path, watched)).status();
+  CHECK(absl::StrReplaceAll(status.message(), {{path, "PATH"}}) ==
+        absl::StrCat("recording PATH: ", row.error));
+  CHECK_FALSE(std::filesystem::exists(folder.path("elsewhere")));
 }
 
 }  // namespace signalbox::actors

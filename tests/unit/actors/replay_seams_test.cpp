@@ -212,6 +212,47 @@ TEST_CASE("replayed connector: connections of different subchannels are differen
   CHECK(world.run_until(seconds(6)) == Heard{"5 connection refused"});
 }
 
+TEST_CASE("replayed connector: what the recorded runtime kept for a session is there again",
+          "[recording]") {
+  // The replayed runtime gives the connection up at 5 s, and asks for it again.
+  const RecordedEvent again_began{seconds(7), false, ConnectBegan{1, kPeer}};
+  const RecordedEvent again_made{seconds(7), false, ConnectMade{1}};
+
+  struct Row {
+    const char* name;
+    std::vector<RecordedEvent> after;  // What the recorded runtime did after 4 s.
+    std::string answer;
+    seconds again = seconds(8);
+  };
+
+  const auto row = GENERATE_REF(values<Row>({
+      {"kept to the end", {}, "8 connected"},
+      {"kept until the recording stopped", {{seconds(30), false, ConnectLeft{0}}}, "8 connected"},
+      {"replaced by another",
+       {{seconds(6), false, ConnectLeft{0}}, again_began, {seconds(9), false, ConnectMade{1}}},
+       "9 connected",
+       seconds(5)},
+      {"lost meanwhile, and made again",
+       {{seconds(7), false, ConnectEnded{0, kRefused}}, again_began, again_made},
+       "8 connected"},
+      {"released by a sweep, and made again",
+       {{seconds(7), false, ConnectLeft{0}}, again_began, again_made},
+       "8 connected"},
+  }));
+  INFO(row.name);
+  std::vector<RecordedEvent> events = {{seconds(1), false, ConnectBegan{0, kPeer}},
+                                       {seconds(2), false, ConnectMade{0}}};
+  events.insert(events.end(), row.after.begin(), row.after.end());
+  World world(std::move(events));
+  auto attempt = world.connect();
+  CHECK(world.run_until(seconds(5)) == Heard{"2 connected"});
+  attempt.reset();
+  CHECK(world.run_until(row.again).empty());
+  attempt = world.connect();
+  CHECK(world.run_until(seconds(10)) == Heard{row.answer});
+  CHECK(world.script->unmatched == 0);
+}
+
 TEST_CASE("replayed connector: targets that connect in another order have their own connections",
           "[recording]") {
   World world({{seconds(1), false, ConnectBegan{0, kPeer}},

@@ -403,7 +403,13 @@ TEST_CASE("outside state: connections that are held, attempts under way, and pee
                                    ConnectBegan{4, "under way"},
                                    ConnectBegan{5, "left"},
                                    ConnectMade{5},
-                                   ConnectLeft{5}})
+                                   ConnectLeft{5},
+                                   ConnectBegan{6, "was down"},
+                                   ConnectEnded{6, kRefused},
+                                   ConnectLeft{6},
+                                   ConnectBegan{7, "was down"},
+                                   ConnectMade{7},
+                                   ConnectLeft{7}})
                           .events();
   std::vector<std::string> peers;
   for (const ConnectBegan& began : all_of<ConnectBegan>(events))
