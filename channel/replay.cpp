@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 
 #include "actors/channel_port.hpp"
 #include "channel/recorded_options.hpp"
@@ -30,19 +31,23 @@ std::size_t transports_of(const xds::Bootstrap& bootstrap) {
 }
 
 // `target` is empty or none of the ports. If it is empty, there is not just one port.
-absl::Status no_such_target(const std::string& target, const actors::ReplayHost::Ports& ports) {
+absl::Status no_such_target(const std::string& target, const actors::ReplayHost& host) {
+  const actors::ReplayHost::Ports& ports = host.ports();
+  const std::string in_use_at =
+      absl::StrCat("in use at ", absl::FormatDuration(absl::FromChrono(host.elapsed())));
   const std::string in_use =
       absl::StrJoin(ports, ", ", [](std::string* out, const auto& port) { *out += port.first; });
   if (!target.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("target: '",
                      target,
-                     "' is not in use then",
+                     "' is not ",
+                     in_use_at,
                      in_use.empty() ? "" : absl::StrCat("; there are: ", in_use)));
   }
-  if (in_use.empty()) return absl::InvalidArgumentError("no target is in use then");
+  if (in_use.empty()) return absl::InvalidArgumentError("no target is " + in_use_at);
   return absl::InvalidArgumentError(
-      absl::StrCat("target: must be given, because several are in use then: ", in_use));
+      absl::StrCat("target: must be given, because several are ", in_use_at, ": ", in_use));
 }
 
 // Latencies are not shown, so the clock of the instruments may stand still.
@@ -158,7 +163,7 @@ absl::StatusOr<std::string> Replay::explain_json(const ExplainQuestion& question
   const auto& ports = host_->ports();
   auto found = ports.find(question.target);
   if (question.target.empty() && ports.size() == 1) found = ports.begin();
-  if (found == ports.end()) return no_such_target(question.target, ports);
+  if (found == ports.end()) return no_such_target(question.target, *host_);
   const auto& [name, port] = *found;
   const std::uint64_t seed = question.seed.value_or(0);
   const QuestionHeaders headers(question);

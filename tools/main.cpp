@@ -1128,7 +1128,7 @@ void add_replay(CLI::App& app, CommandLine& line) {
       ->add_option("--until",
                    options.until,
                    "Stop there, and print the state: 12.5s since the\nbeginning, or "
-                   "2026-11-28T12:00:00Z")
+                   "2026-11-28T12:00:00Z; at most an\nhour after the recording's end")
       ->type_name("TIME");
   add_replayed_call(*command, options);
   CLI::Option* const json = command->add_flag("--json", options.json, "Print JSON");

@@ -29,7 +29,12 @@ using OrderedJson = nlohmann::ordered_json;
 // The longest recording and the longest output that is read, in bytes.
 constexpr std::size_t kMostBytes = std::size_t{2} << 30U;
 
-constexpr absl::Duration kLatest = absl::Hours(24 * 365 * 10);  // The latest --until.
+// The longest time from the recording's end to --until.
+constexpr absl::Duration kMostAfterEnd = absl::Hours(1);
+
+std::string time_text(Duration duration) {
+  return absl::FormatDuration(absl::FromChrono(duration));
+}
 
 absl::StatusOr<std::string> read_text(const std::string& path) {
   return actors::read_file(path, kMostBytes);
@@ -39,6 +44,19 @@ absl::StatusOr<xds::ReadRecording> read_segment(const std::string& path) {
   const auto text = read_text(path);
   if (!text.ok()) return text.status();
   return xds::read_recording(*text, path);
+}
+
+// A length that is damaged and one of which the bytes are missing look alike.
+std::string cut_text(const std::string& path, std::size_t cut_at) {
+  return absl::StrCat(path, ": cut off, or the length of an event is damaged, at byte ", cut_at);
+}
+
+// Why `earlier` (the header of FILE.old) is not that of the segment before FILE; empty: it is.
+std::string mismatch(const RecordingHeader& earlier, const RecordingHeader& header) {
+  if (earlier.run != header.run) return "is of another run";
+  if (earlier.segment + 1 == header.segment) return "";
+  return absl::StrCat(
+      "is segment ", earlier.segment, " of the recording, not segment ", header.segment - 1);
 }
 
 // Puts the segment before this one in front, if it is there and of the same recording.
@@ -51,13 +69,13 @@ void add_earlier_segment(const std::string& path, Recording& recording) {
         LogLevel::kWarning);
     return;
   }
-  if (earlier->cut_at) {
+  if (const auto why = mismatch(earlier->recording.header, recording.header); !why.empty()) {
     say("replay",
-        absl::StrCat(path, ".old ends within an event, at byte ", *earlier->cut_at),
+        absl::StrCat(path, ".old ", why, ": only ", path, " is replayed"),
         LogLevel::kWarning);
+    return;
   }
-  const RecordingHeader& header = earlier->recording.header;
-  if (header.run != recording.header.run || header.segment + 1 != recording.header.segment) return;
+  if (earlier->cut_at) say("replay", cut_text(path + ".old", *earlier->cut_at), LogLevel::kWarning);
   std::vector<RecordedEvent> events = std::move(earlier->recording.events);
   for (RecordedEvent& event : recording.events) {
     if (!event.carried) events.push_back(std::move(event));
@@ -71,13 +89,11 @@ absl::StatusOr<Recording> read_all(const ReplayOptions& options) {
   Recording recording = std::move(read->recording);
   if (read->cut_at) {
     const auto last = recording.events.empty() ? Duration::zero() : recording.events.back().at;
-    const std::string what = absl::StrCat(options.file,
-                                          ": cut off at byte ",
-                                          *read->cut_at,
+    const std::string what = absl::StrCat(cut_text(options.file, *read->cut_at),
                                           ": ",
                                           recording.events.size(),
                                           " events are whole, the last at ",
-                                          absl::FormatDuration(absl::FromChrono(last)));
+                                          time_text(last));
     if (!options.allow_cut)
       return absl::DataLossError(absl::StrCat(what, "; --allow-cut replays them"));
     say("replay", what, LogLevel::kWarning);
@@ -89,7 +105,7 @@ absl::StatusOr<Recording> read_all(const ReplayOptions& options) {
     say("replay",
         absl::StrCat(dropped->count,
                      " events are missing at ",
-                     absl::FormatDuration(absl::FromChrono(event.at)),
+                     time_text(event.at),
                      ": what follows may differ from what was"),
         LogLevel::kWarning);
   }
@@ -97,7 +113,7 @@ absl::StatusOr<Recording> read_all(const ReplayOptions& options) {
 }
 
 // "12.5s" since the beginning, or a time of day as RFC 3339 writes it. The recording's end without
-// --until.
+// --until. Warns about a time after that end.
 absl::StatusOr<Duration> end_of(const ReplayOptions& options,
                                 const channel::Replay& replay,
                                 WallTime started) {
@@ -119,9 +135,22 @@ absl::StatusOr<Duration> end_of(const ReplayOptions& options,
                                                    " is before the recording, which began at ",
                                                    channel::rfc3339(started)));
   }
-  if (since > kLatest) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--until: ", options.until, " is more than ten years after the beginning"));
+  const absl::Duration after = since - absl::FromChrono(replay.length());
+  const std::string end =
+      absl::StrCat("after the end of the recording (", time_text(replay.length()), ")");
+  if (after > kMostAfterEnd) {
+    return absl::InvalidArgumentError(absl::StrCat("--until: ",
+                                                   options.until,
+                                                   " is more than ",
+                                                   absl::FormatDuration(kMostAfterEnd),
+                                                   " ",
+                                                   end));
+  }
+  if (after > absl::ZeroDuration()) {
+    say("replay",
+        absl::StrCat(
+            "--until: ", options.until, " is ", end, ": what happens after it is not known"),
+        LogLevel::kWarning);
   }
   return absl::ToChronoNanoseconds(since);
 }
@@ -140,6 +169,17 @@ absl::StatusOr<channel::ExplainQuestion> question_of(const ReplayOptions& option
   return question;
 }
 
+// The answer as JSON.
+absl::StatusOr<std::string> explain(const ReplayOptions& options, const channel::Replay& replay) {
+  const auto question = question_of(options);
+  if (!question.ok()) return question.status();
+  auto explanation = replay.explain_json(*question);
+  if (explanation.ok() || !options.until.empty() || !replay.status().targets.empty())
+    return explanation;
+  return absl::InvalidArgumentError(
+      absl::StrCat(explanation.status().message(), "; --until gives an earlier time"));
+}
+
 struct Outcome {
   channel::StatusTimeline timeline;
   std::string explanation;  // JSON; empty: not asked for.
@@ -153,7 +193,7 @@ std::string heading(const Recording& recording, const channel::Replay& replay) {
                       ": ",
                       recording.events.size(),
                       " events in ",
-                      absl::FormatDuration(absl::FromChrono(replay.length())),
+                      time_text(replay.length()),
                       "\n");
 }
 
@@ -201,9 +241,7 @@ absl::StatusOr<int> replay(const ReplayOptions& options) {
   (*replay)->run(
       *end, [&](Duration at, const RuntimeStatus& status) { outcome.timeline.add(at, status); });
   if (!options.explain.empty()) {
-    const auto question = question_of(options);
-    if (!question.ok()) return question.status();
-    auto explanation = (*replay)->explain_json(*question);
+    auto explanation = explain(options, **replay);
     if (!explanation.ok()) return explanation.status();
     outcome.explanation = *std::move(explanation);
   }
@@ -218,7 +256,7 @@ absl::StatusOr<int> replay(const ReplayOptions& options) {
   std::cout << heading(*recording, **replay) << timeline_text(outcome.timeline.entries())
             << unmatched_text((*replay)->unmatched());
   if (!options.until.empty()) {
-    std::cout << "\nat " << absl::FormatDuration(absl::FromChrono((*replay)->elapsed())) << ":\n"
+    std::cout << "\nat " << time_text((*replay)->elapsed()) << ":\n"
               << state_text((*replay)->status());
   }
   if (!outcome.explanation.empty())

@@ -125,6 +125,64 @@ absl::Status compare_bases(const OrderedJson& here,
   return absl::OkStatus();
 }
 
+std::string difference_text(const std::string& what,
+                            const std::string& here,
+                            const std::string& name,
+                            const std::string& there) {
+  return absl::StrCat(what, " differs:\n  here: ", here, "\n  ", name, ": ", there, "\n");
+}
+
+std::optional<std::string> different_entry(const std::vector<TimelineEntry>& entries,
+                                           const std::vector<TimelineEntry>& others,
+                                           const std::string& name) {
+  const auto at = [](const auto& list, std::size_t index, int digits = kMilliseconds) {
+    return index < list.size() ? line_of(list[index], 0, digits) : "      (nothing more)";
+  };
+  for (std::size_t i = 0; i < std::max(entries.size(), others.size()); ++i) {
+    std::string line = at(entries, i);
+    std::string other_line = at(others, i);
+    const bool is_same_time =
+        i < entries.size() && i < others.size() && entries[i].at == others[i].at;
+    if (line == other_line) {
+      if (is_same_time) continue;
+      line = at(entries, i, kNanoseconds);
+      other_line = at(others, i, kNanoseconds);
+    }
+    return difference_text(absl::StrCat("entry ", i + 1), line, name, other_line);
+  }
+  return std::nullopt;
+}
+
+// Adds each single value in `value`, with its place: /targets/0/state "READY". The version in the
+// state is left out, because it is that of the build.
+void add_values(const OrderedJson& value,
+                const std::string& place,
+                std::vector<std::string>& values) {
+  if (place == "/version") return;
+  if (value.is_primitive() || value.empty())
+    return values.push_back(one_line(absl::StrCat(place, " ", value.dump())));
+  for (const auto& [key, inner] : value.items())
+    add_values(inner, absl::StrCat(place, "/", key), values);
+}
+
+std::vector<std::string> values_of(const OrderedJson& output, const char* part) {
+  std::vector<std::string> values;
+  if (output.contains(part)) add_values(output[part], "", values);
+  return values;
+}
+
+std::optional<std::string> different_value(const std::string& part,
+                                           const std::vector<std::string>& values,
+                                           const std::vector<std::string>& others,
+                                           const std::string& name) {
+  const auto [value, other] = std::ranges::mismatch(values, others);
+  if (value == values.end() && other == others.end()) return std::nullopt;
+  return difference_text(part,
+                         value == values.end() ? "(nothing)" : *value,
+                         name,
+                         other == others.end() ? "(nothing)" : *other);
+}
+
 }  // namespace
 
 std::string timeline_text(const std::vector<TimelineEntry>& entries) {
@@ -190,23 +248,12 @@ absl::StatusOr<std::optional<std::string>> first_difference(const OrderedJson& h
   if (auto status = compare_bases(here, there, name); !status.ok()) return status;
   const auto entries = entries_of(here, "this replay");
   if (!entries.ok()) return entries.status();
-  const auto at = [](const auto& list, std::size_t index, int digits = kMilliseconds) {
-    return index < list.size() ? line_of(list[index], 0, digits) : "      (nothing more)";
-  };
-  for (std::size_t i = 0; i < std::max(entries->size(), others->size()); ++i) {
-    std::string line = at(*entries, i);
-    std::string other_line = at(*others, i);
-    const bool is_same_time =
-        i < entries->size() && i < others->size() && (*entries)[i].at == (*others)[i].at;
-    if (line == other_line) {
-      if (is_same_time) continue;
-      line = at(*entries, i, kNanoseconds);
-      other_line = at(*others, i, kNanoseconds);
-    }
-    return absl::StrCat(
-        "entry ", i + 1, " differs:\n  here: ", line, "\n  ", name, ": ", other_line, "\n");
+  auto difference = different_entry(*entries, *others, name);
+  for (const char* part : {"state", "explanation"}) {
+    if (!difference)
+      difference = different_value(part, values_of(here, part), values_of(there, part), name);
   }
-  return std::nullopt;
+  return difference;
 }
 
 }  // namespace signalbox::tools

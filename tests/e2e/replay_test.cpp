@@ -164,6 +164,31 @@ std::string response_of(ResourceType type, const std::string& nonce, const std::
   return response.SerializeAsString();
 }
 
+/// A recording in which a control plane serves xds:///orders.
+struct Conversation {
+  Recording whole;
+
+  Conversation() {
+    whole.header.bootstrap = kBootstrap;
+    add(TargetOpened{"xds:///orders"});
+    add(StreamBegan{0, 0});
+    add(StreamOpened{0, 0});
+  }
+
+  void add(OutsideEvent event) { whole.events.push_back({1s, false, std::move(event)}); }
+
+  void ask(ResourceType type, const std::vector<std::string>& names, const std::string& yaml) {
+    add(StreamAsked{0, 0, type, "", false, names});
+    respond(type, yaml);
+  }
+
+  void respond(ResourceType type, const std::string& yaml, bool refused = false) {
+    const std::string nonce = std::to_string(whole.events.size());
+    add(StreamReceived{0, 0, response_of(type, nonce, yaml)});
+    add(StreamAsked{0, 0, type, nonce, refused, std::nullopt});
+  }
+};
+
 Finished replay_command(const std::string& path, std::vector<std::string> more = {}) {
   std::vector<std::string> argv = {SIGNALBOX_PROGRAM, "replay", path};
   argv.insert(argv.end(), more.begin(), more.end());
@@ -227,6 +252,7 @@ TEST_CASE("replay: a recorded failover has the same changes, and is the same eac
   const Finished late = replay_command(path, {call[0], call[1], "--until", "1h"});
   INFO(late.output << late.errors);
   CHECK(late.status == 0);
+  CHECK_THAT(late.errors, Contains("--until: 1h is after the end of the recording ("));
   CHECK_THAT(late.output, Contains("xds:///orders: READY, ready") && Contains("* priority 0"));
   CHECK_THAT(late.output,
              Contains("\nxds:///orders  /demo.v1.Orders/Place  --seed 0\n") &&
@@ -308,43 +334,25 @@ TEST_CASE("replay: a segment connects a RING_HASH cluster that a call or the pro
 
 TEST_CASE("replay: a segment begins with what was in force when an update was refused",
           "[e2e][replay]") {
-  Recording whole;
-  whole.header.bootstrap = kBootstrap;
-  const auto add = [&](OutsideEvent event) {
-    whole.events.push_back({1s, false, std::move(event)});
-  };
-  const auto ask = [&](ResourceType type, const std::vector<std::string>& names) {
-    add(StreamAsked{0, 0, type, "", false, names});
-  };
-  const auto respond = [&](ResourceType type, const std::string& yaml, bool refused = false) {
-    const std::string nonce = std::to_string(whole.events.size());
-    add(StreamReceived{0, 0, response_of(type, nonce, yaml)});
-    add(StreamAsked{0, 0, type, nonce, refused, std::nullopt});
-  };
+  Conversation orders;
   const std::string clusters =
       aggregate_yaml("c", {"near", "far"}) + cluster_yaml("near") + cluster_yaml("far");
-  add(TargetOpened{"xds:///orders"});
-  add(StreamBegan{0, 0});
-  add(StreamOpened{0, 0});
-  ask(ResourceType::kListener, {"orders"});
-  respond(ResourceType::kListener, listener_yaml("orders", "orders"));
-  ask(ResourceType::kRouteConfig, {"orders"});
-  respond(ResourceType::kRouteConfig, routes_yaml("orders", "c"));
-  ask(ResourceType::kCluster, {"c", "near", "far"});
-  respond(ResourceType::kCluster, clusters);
-  ask(ResourceType::kEndpoints, {"near", "far"});
-  respond(ResourceType::kEndpoints,
-          endpoints_yaml("near", {{"10.0.0.1:80"}}) + endpoints_yaml("far", {{"10.0.0.2:80"}}));
+  orders.ask(ResourceType::kListener, {"orders"}, listener_yaml("orders", "orders"));
+  orders.ask(ResourceType::kRouteConfig, {"orders"}, routes_yaml("orders", "c"));
+  orders.ask(ResourceType::kCluster, {"c", "near", "far"}, clusters);
+  orders.ask(ResourceType::kEndpoints,
+             {"near", "far"},
+             endpoints_yaml("near", {{"10.0.0.1:80"}}) + endpoints_yaml("far", {{"10.0.0.2:80"}}));
   // Refused: priority 0 is missing, and a cluster of an unknown type. "far" is valid.
   const std::string gap =
       replaced(endpoints_yaml("near", {{"10.0.0.9:80"}}), "priority: 0", "priority: 1");
-  respond(
+  orders.respond(
       ResourceType::kEndpoints, gap + endpoints_yaml("far", {{"10.0.0.3:80"}}), /*refused=*/true);
-  respond(ResourceType::kCluster,
-          replaced(clusters, "type: EDS", "type: ORIGINAL_DST"),
-          /*refused=*/true);
+  orders.respond(ResourceType::kCluster,
+                 replaced(clusters, "type: EDS", "type: ORIGINAL_DST"),
+                 /*refused=*/true);
 
-  const auto replay = start_replay(segment_from(whole, whole.events.size()));
+  const auto replay = start_replay(segment_from(orders.whole, orders.whole.events.size()));
   replay->run(replay->length() + 1s, nullptr);
   const RuntimeStatus status = replay->status();
   REQUIRE(status.targets.size() == 1);
@@ -392,6 +400,8 @@ TEST_CASE("replay: the commands of docs/operate.md replay the outage of the demo
   REQUIRE(first.status == 0);
   CHECK(replay_command(path, {"--json"}).output == first.output);
   const Json data = Json::parse(first.output);
+  // In the demo a session holds an endpoint that drains and comes back.
+  CHECK(data["unmatched"] == 0);
   std::size_t changes = 0;
   for (const Json& entry : data["entries"]) {
     if (entry["kind"] == "priority") ++changes;
@@ -418,9 +428,16 @@ TEST_CASE("replay: bad files and questions get an error that says what is wrong"
   const std::string head = xds::recording_preamble() + xds::encode(header);
   const std::string event = xds::encode(RecordedEvent{1s, false, TargetOpened{"xds:///orders"}});
   const std::string cut = folder.write("c.rec", head + event + event.substr(0, 5));
-  CHECK_THAT(error_of(replay_command(cut), 1),
-             Contains(absl::StrCat("c.rec: cut off at byte ", head.size() + event.size())) &&
-                 Contains("--allow-cut replays them"));
+  std::string damaged = event;
+  damaged[1] = 1;  // Its length is 256 longer.
+  for (const std::string& path : {cut, folder.write("h.rec", head + event + damaged + event)}) {
+    CHECK(error_of(replay_command(path), 1) ==
+          absl::StrCat("signalbox replay: ",
+                       path,
+                       ": cut off, or the length of an event is damaged, at byte ",
+                       head.size() + event.size(),
+                       ": 1 events are whole, the last at 1s; --allow-cut replays them\n"));
+  }
   const Finished allowed = replay_command(cut, {"--allow-cut"});
   CHECK(allowed.status == 0);
   CHECK_THAT(allowed.errors,
@@ -432,13 +449,18 @@ TEST_CASE("replay: bad files and questions get an error that says what is wrong"
   CHECK_THAT(error_of(replay_command(whole, {"--diff", cut}), 2),
              Contains("not the output of `signalbox replay --json`"));
   CHECK_THAT(error_of(replay_command(whole, {"--explain", "/a/b", "--target", "xds:///x"}), 2),
-             Contains("target: 'xds:///x' is not in use then; there are: xds:///orders"));
-  CHECK_THAT(error_of(replay_command(folder.write("f.rec", head), {"--explain", "/a/b"}), 2),
-             Contains("no target is in use then"));
+             Contains("target: 'xds:///x' is not in use at 1s; there are: xds:///orders\n"));
+  const std::string closed = folder.write(
+      "f.rec",
+      head + event + xds::encode(RecordedEvent{4200ms, false, TargetClosed{"xds:///orders"}}));
+  CHECK_THAT(error_of(replay_command(closed, {"--explain", "/a/b"}), 2),
+             Contains("no target is in use at 4.2s; --until gives an earlier time\n"));
+  CHECK_THAT(error_of(replay_command(closed, {"--explain", "/a/b", "--until", "500ms"}), 2),
+             Contains("no target is in use at 500ms\n"));
   const std::string two = folder.write(
       "g.rec", head + event + xds::encode(RecordedEvent{1s, false, TargetOpened{"xds:///b"}}));
   CHECK_THAT(error_of(replay_command(two, {"--explain", "/a/b"}), 2),
-             Contains("target: must be given, because several are in use then: "
+             Contains("target: must be given, because several are in use at 1s: "
                       "xds:///b, xds:///orders\n"));
   header.settings = {{"aggregate_mode", "many"}};
   const std::string bad =
@@ -495,8 +517,19 @@ TEST_CASE("replay: the segment before the file goes first, if it is there and be
   };
   const Row rows[] = {
       {"it is there", 7, 1, keep, true, ""},
-      {"it is of another run", 8, 1, keep, false, ""},
-      {"a segment is missing between them", 7, 2, keep, false, ""},
+      {"it is of another run",
+       8,
+       1,
+       keep,
+       false,
+       "signalbox replay: a.rec.old is of another run: only a.rec is replayed\n"},
+      {"a segment is missing between them",
+       7,
+       2,
+       keep,
+       false,
+       "signalbox replay: a.rec.old is segment 0 of the recording, not segment 1: only a.rec is "
+       "replayed\n"},
       {"the file is the first one", 7, 0, damage, false, ""},
       {"it is missing",
        7,
@@ -510,7 +543,8 @@ TEST_CASE("replay: the segment before the file goes first, if it is there and be
        1,
        cut,
        true,
-       "signalbox replay: a.rec.old ends within an event, at byte SIZE\n"},
+       "signalbox replay: a.rec.old: cut off, or the length of an event is damaged, at byte "
+       "SIZE\n"},
       {"it is damaged",
        7,
        1,
@@ -553,12 +587,14 @@ TEST_CASE("replay: what the recording lacks is said", "[e2e][replay]") {
   const TemporaryFolder folder;
   const std::string path = folder.write(
       "a.rec",
-      segment_bytes({.bootstrap = kBootstrap},
+      segment_bytes({.bootstrap = kBootstrap, .extensions = {"com.example.Quorum", "shop.audit"}},
                     {{1s, false, TargetOpened{"xds:///a"}}, {2500ms, false, EventsDropped{5}}}));
   const Finished finished = replay_command(path);
   CHECK(finished.status == 0);
   CHECK(finished.errors ==
-        "signalbox replay: 5 events are missing at 2.5s: what follows may differ from what was\n");
+        "signalbox replay: 5 events are missing at 2.5s: what follows may differ from what was\n"
+        "signalbox replay: the recorded program has policies or filters of its own, which a replay "
+        "does not have: com.example.Quorum, shop.audit\n");
   // The client opens a stream to the control plane, of which the recording knows nothing.
   CHECK_THAT(finished.output, Contains("\nunmatched: 1; "));
   // Only a replay of the same can show that builds differ.
@@ -581,15 +617,124 @@ TEST_CASE("replay: --until is a time since the beginning, or a time of day", "[e
     INFO(until);
     const Finished finished = replay_command(path, {"--until", until});
     CHECK(finished.status == 0);
+    CHECK(finished.errors.empty());
     CHECK_THAT(finished.output, Contains("\nat 10s:\nxds:///a: ") && !Contains("xds:///b"));
   }
   const std::pair<const char*, const char*> wrong[] = {
       {"2026-11-28T11:59:49Z", "is before the recording, which began at 2026-11-28T11:59:50.000Z"},
-      {"2037-01-01T00:00:00Z", "is more than ten years after the beginning"}};
+      {"2026-11-28T13:00:06Z", "is more than 1h after the end of the recording (15s)"},
+      {"1h15.1s", "is more than 1h after the end of the recording (15s)"},
+      {"inf", "is more than 1h after the end of the recording (15s)"}};
   for (const auto& [until, text] : wrong) {
     const Finished finished = replay_command(path, {"--until", until});
     CHECK(finished.status == 2);
     CHECK_THAT(finished.errors, Contains(text));
+  }
+  const std::pair<const char*, const char*> longer[] = {
+      {"15s", ""},
+      {"15.1s",
+       "signalbox replay: --until: 15.1s is after the end of the recording (15s): what happens "
+       "after it is not known\n"}};
+  for (const auto& [until, text] : longer) {
+    const Finished finished = replay_command(path, {"--until", until});
+    CHECK(finished.status == 0);
+    CHECK(finished.errors == text);
+  }
+  CHECK(replay_command(path, {"--until", "1h15s"}).status == 0);
+}
+
+TEST_CASE("replay: --diff compares the state and the explanation, too", "[e2e][replay]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write(
+      "a.rec", segment_bytes({.bootstrap = kBootstrap}, {{1s, false, TargetOpened{"xds:///a"}}}));
+  using OrderedJson = nlohmann::ordered_json;
+  const OrderedJson before =
+      OrderedJson::parse(replay_command(path, {"--json", "--explain", "/a/b"}).output);
+
+  struct Row {
+    std::vector<std::string> arguments;
+    void (*change)(OrderedJson& other);
+    const char* text;
+  };
+
+  const Row rows[] = {
+      {{"--explain", "/a/b"}, [](OrderedJson&) {}, "equal: 1 entries\n"},
+      {{"--explain", "/a/b"},
+       [](OrderedJson& other) { other["state"]["version"] = "9.9.9"; },
+       "equal: 1 entries\n"},
+      {{"--explain", "/a/b"},
+       [](OrderedJson& other) { other["state"]["targets"][0]["ready"] = true; },
+       "state differs:\n  here: /targets/0/ready false\n  before: /targets/0/ready true\n"},
+      {{"--explain", "/nothing/here"},
+       [](OrderedJson&) {},
+       "explanation differs:\n  here: /method \"/nothing/here\"\n  before: /method \"/a/b\"\n"},
+      {{},
+       [](OrderedJson&) {},
+       "explanation differs:\n  here: (nothing)\n  before: /target \"xds:///a\"\n"},
+      {{"--explain", "/a/b"},
+       [](OrderedJson& other) { other.erase("explanation"); },
+       "explanation differs:\n  here: /target \"xds:///a\"\n  before: (nothing)\n"},
+  };
+  for (const Row& row : rows) {
+    OrderedJson other = before;
+    row.change(other);
+    std::vector<std::string> arguments = row.arguments;
+    arguments.insert(arguments.end(), {"--diff", folder.write("before", other.dump())});
+    const Finished finished = replay_command(path, arguments);
+    CHECK(absl::StrReplaceAll(finished.output, {{folder.path(""), ""}}) == row.text);
+    CHECK(finished.status == (finished.output.starts_with("equal") ? 0 : 1));
+  }
+}
+
+TEST_CASE("replay: headers, cookies and a seed belong to the call that is explained",
+          "[e2e][replay]") {
+  const auto only = [](const std::string& header, const std::string& value) {
+    return absl::StrCat("routes: [{match: {prefix: \"\", headers: [{name: ",
+                        header,
+                        ", string_match: {exact: \"",
+                        value,
+                        "\"}}]}, route: {cluster: ",
+                        header,
+                        "}}, ");
+  };
+  std::string routes = routes_yaml("orders", "others");
+  routes = replaced(routes, "routes: [", only("x-user", "7"));
+  routes = replaced(routes, "routes: [", only("cookie", "s=1"));
+  const std::vector<std::string> names = {"others", "x-user", "cookie"};
+  std::string clusters;
+  std::string endpoints;
+  for (const std::string& name : names) {
+    clusters += cluster_yaml(name);
+    endpoints += endpoints_yaml(name, {{"10.0.0.1:80"}});
+  }
+  Conversation orders;
+  orders.ask(ResourceType::kListener, {"orders"}, listener_yaml("orders", "orders"));
+  orders.ask(ResourceType::kRouteConfig, {"orders"}, routes);
+  orders.ask(ResourceType::kCluster, names, clusters);
+  orders.ask(ResourceType::kEndpoints, names, endpoints);
+  const TemporaryFolder folder;
+  const std::string path =
+      folder.write("a.rec", segment_bytes(orders.whole.header, orders.whole.events));
+
+  struct Row {
+    std::vector<std::string> arguments;
+    const char* cluster;
+    int seed;
+  };
+
+  const Row rows[] = {{{}, "others", 0},
+                      {{"--header", "x-user:7"}, "x-user", 0},
+                      {{"--cookie", "s=1"}, "cookie", 0},
+                      {{"--seed", "42"}, "others", 42}};
+  for (const Row& row : rows) {
+    std::vector<std::string> arguments = {"--json", "--explain", "/demo.v1.Orders/Place"};
+    arguments.insert(arguments.end(), row.arguments.begin(), row.arguments.end());
+    const Finished finished = replay_command(path, arguments);
+    INFO(finished.errors);
+    REQUIRE(finished.status == 0);
+    const Json explanation = Json::parse(finished.output)["explanation"];
+    CHECK(explanation["cluster"] == row.cluster);
+    CHECK(explanation["seed"] == row.seed);
   }
 }
 

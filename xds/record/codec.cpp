@@ -311,7 +311,8 @@ class Reader {
  private:
   std::size_t at() const { return size_ - rest_.size(); }
 
-  // Whether the rest of the file is shorter than its first frame says.
+  // Whether the rest of the file is shorter than its first frame says. The checksum does not cover
+  // the length, so a damaged length may be the reason.
   bool is_cut() const {
     return rest_.size() < kFrameHead || rest_.size() - kFrameHead < read_number(rest_);
   }
@@ -337,7 +338,10 @@ class Reader {
   absl::Status read_header(RecordingHeader& header) {
     if (is_cut()) {
       return absl::DataLossError(
-          absl::StrCat(source_, ": cut off at byte ", size_, ", within its header"));
+          absl::StrCat(source_,
+                       ": cut off at byte ",
+                       size_,
+                       ", within its header, or the length of its header is damaged"));
     }
     proto::Frame frame;
     if (auto status = read_frame(frame); !status.ok()) return status;

@@ -9,6 +9,7 @@
 //                                                  the header, all others are events
 //
 // A file that was cut off (its process was killed, or it was copied meanwhile) ends within a frame.
+// A frame with a damaged length may look alike, because the checksum is only that of the Frame.
 // Every error names the file and the byte.
 
 #pragma once
@@ -36,7 +37,8 @@ std::string encode(const RecordedEvent& event);
 
 struct ReadRecording {
   Recording recording;
-  /// The byte at which the whole frames end, when the file was cut off; nullopt: it is whole.
+  /// The byte at which the whole frames end, when the file was cut off or a length is damaged;
+  /// nullopt: it is whole.
   std::optional<std::size_t> cut_at;
 };
 

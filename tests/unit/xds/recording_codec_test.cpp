@@ -212,6 +212,10 @@ TEST_CASE("recording: foreign files, other formats and frames in the wrong place
   CHECK_THAT(error("signalbox-record"), Contains("cut off at byte 16"));
   CHECK_THAT(error(recording_preamble() + encode(some_events().front())),
              Contains("the first frame is no header"));
+  std::string longer = file_of(some_header(), {});
+  longer[recording_preamble().size() + 1] ^= 0x10;  // The length, 4096 more or less.
+  CHECK(error(longer) == "orders.rec: cut off at byte " + std::to_string(longer.size()) +
+                             ", within its header, or the length of its header is damaged");
   CHECK_THAT(error(file_of(some_header(), {}) + encode(some_header())),
              Contains("the frame is no event"));
   std::vector<RecordedEvent> events = some_events();
