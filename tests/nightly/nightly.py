@@ -15,7 +15,6 @@ import hashlib
 import json
 import os
 import random
-import shlex
 import signal
 import subprocess
 import sys
@@ -74,6 +73,7 @@ class Runner:
             commands = part.commands(amount)
             done = [(command, self.repeat(part, command, result)) for command in commands]
             result.count = min((count for command, count in done if counts(command)), default=0.0)
+            result.measured = all(command.counted for command in commands if counts(command))
         result.seconds = time.monotonic() - begun
         return result
 
@@ -94,20 +94,15 @@ class Runner:
         return count
 
     def run_once(self, part: Part, command: Command, number: int, result: Result) -> float:
-        def seeded(text: str) -> str:
-            return text.replace("{seed}", str(self.seed + number))
-
-        words = [seeded(word) for word in command.words]
-        environment = {name: seeded(value) for name, value in command.environment}
-        line = " ".join([*(f"{name}={shlex.quote(value)}" for name, value in environment.items()), shlex.join(words)])
+        seeded = command.with_seed(self.seed + number)
         if number == 0:
-            result.commands.append(line if command.times == 1 else f"{line}  # {command.times} times, each with the next seed")
+            result.commands.append(command.line_of_runs(self.seed))
         patience = self.patience + command.seconds
-        status, output = self.call(part, words, environment, patience)
+        status, output = self.call(part, list(seeded.words), dict(seeded.environment), patience)
         why = f"more than {patience:.0f} s" if status is None else why_failed(command, output, status)
         if why:
-            result.failures.append(Failure(line, why, tail_of(output)))
-            say(f"{part.name}: FAILED ({why}): {line}")
+            result.failures.append(Failure(seeded.line(), why, tail_of(output)))
+            say(f"{part.name}: FAILED ({why}): {seeded.line()}")
         return count_of(command, output, 0 if not why else 1)
 
     def log_of(self, part: Part) -> Path:
@@ -147,12 +142,21 @@ def end_group(process: subprocess.Popen) -> None:
 
 def state_in(path: Path) -> Optional[State]:
     """None: there is no state file, or it has another form."""
-    data = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return state_from(data) if "begun" in data else None
+    if not path.is_file():
+        return None
+    try:
+        return state_from(json.loads(path.read_text(encoding="utf-8")))
+    except (AttributeError, KeyError, OSError, TypeError, ValueError) as error:
+        say(f"{path} is not the state of a night, so it counts for nothing: {type(error).__name__}: {error}")
+        return None
 
 
 def hours_of(options: argparse.Namespace, last: Optional[State]) -> float:
     return options.hours or (last.hours if options.resume and last is not None else float(FULL_HOURS))
+
+
+def seed_of(options: argparse.Namespace, last: Optional[State]) -> int:
+    return options.seed or (last.seed if options.resume and last is not None else random.SystemRandom().randrange(1, 2**31))
 
 
 def begin(options: argparse.Namespace, last: Optional[State]) -> State:
@@ -160,8 +164,8 @@ def begin(options: argparse.Namespace, last: Optional[State]) -> State:
     if last is None or not options.resume:
         if last is not None:
             say(f"a new night: the last one's results, of {len(last.results)} parts, are forgotten (--resume keeps them)")
-        return State(hours_of(options, last), options.seed or random.SystemRandom().randrange(1, 2**31), now())
-    night = State(hours_of(options, last), options.seed or last.seed, last.begun, last.results)
+        return State(hours_of(options, last), seed_of(options, last), now())
+    night = State(hours_of(options, last), seed_of(options, last), last.begun, last.results)
     if night.hours != last.hours:
         say(f"{night.hours:g} hours in place of the last night's {last.hours:g}: parts with another count run again")
     if night.seed != last.seed:
@@ -218,11 +222,11 @@ def parse(arguments: list[str], parts: tuple[Part, ...], root: Path) -> argparse
     return options
 
 
-def show_commands(parts: list[Part], hours: float) -> None:
+def show_commands(parts: list[Part], hours: float, seed: int) -> None:
     for part in parts:
         commands = part.commands(amount_of(part, hours)) if part.commands else []
         for command in commands:
-            print(f"{part.name:<9} {command.times:>4} x {shlex.join(command.words)}")
+            print(f"{part.name:<9} {command.line_of_runs(seed)}")
         if not commands:
             print(f"{part.name:<9} not built")
 
@@ -235,7 +239,7 @@ def main(arguments: list[str], parts: tuple[Part, ...] = PARTS, root: Path = ROO
     path = root / "build" / "nightly" / "state.json"
     last = state_in(path)
     if options.list:
-        show_commands(wanted, hours_of(options, last))
+        show_commands(wanted, hours_of(options, last), seed_of(options, last))
         return 0
     state = begin(options, last)
     keep(path, state)

@@ -15,10 +15,12 @@ from pathlib import Path
 from unittest import mock
 
 import nightly
+import parts
 from parts import FUZZ_TARGETS, PARTS, RESOURCES_A_SECOND, Command, Part
-from plan import FULL_HOURS, Result, State, amount_of, count_of, state_as_data, state_from, verdict_of, why_failed
+from plan import FULL_HOURS, Result, State, amount_of, count_of, counts, state_as_data, state_from, verdict_of, why_failed
 
 ROOT = Path(__file__).resolve().parents[2]
+README = (Path(__file__).parent / "README.md").read_text(encoding="utf-8")
 PLAIN = Command(("true",), worth=1)
 
 
@@ -40,18 +42,41 @@ SAID = (("--seeds", "{:d} passed, 0 failed"), ("max_success", "OK, passed {:d} t
 def said_by(words: list[str], environment: dict[str, str]) -> str:
     """What a command prints if all goes well, and fast."""
     if "fuzz" in words:
-        return f"all  {RESOURCES_A_SECOND * int(words[2]):,}  12"
+        share = int(words[2]) * parts.FUZZED_AT_A_TIME / FUZZ_TARGETS
+        return f"fuzz: ads: {share:.0f} s\nall  {RESOURCES_A_SECOND * int(words[2]):,}  12"
     if "--kill-seconds" in words:
         return "  killed             60.0 s     60001         0     14431.1 ms     56.5 s"
     if "calls" in words:
         return "851569 states, depth 33, 5 transitions, 1 at rest, complete"
-    if any(word.endswith(("/e2e_runtime", "/interop")) for word in words):
-        return "All tests passed (9 assertions in 1 test case)"
+    if "[restarts]" in words:
+        number = re.search(r"kRestarts = (\d+)", sources_of(Path(words[0])))[1]
+        return "\n".join(f"warning:\n  {number} restarts{how}: 9 unary calls" for how in ("", " with sockets"))
     asked = " ".join([*words, *environment.values()])
     lines = [line.format(int(number)) for option, line in SAID for number in re.findall(rf"{option}[ =](\d+)", asked)]
     if "tests/nightly/churn.py" in words or "tests/nightly/soak.py" in words:
         lines += [f"{int(seconds) // 60} minutes: " for seconds in re.findall(r"--seconds (\d+)", asked)]
+    if any(word.startswith("[") for word in words):
+        lines.append("All tests passed (9 assertions in 1 test case)")
     return "\n".join(lines)
+
+
+def percent_killed() -> str:
+    return re.search(r"^\| `mutation` .* (\d+) % killed \|", README, re.MULTILINE)[1]
+
+
+def done_by(one: Part, command: Command) -> float:
+    """The number that one run adds to its part's count, by its arguments or by what its sources repeat."""
+    words = command.line()
+    if one.unit == "minutes":
+        pairs = re.search(r"--pairs (\d+)", words)
+        return int(pairs[1] if pairs else 1) * int(re.search(r"--seconds (\d+)", words)[1]) / 60
+    if one.unit == "flaps":
+        # The loops of the cases that flap: `flap < 300`, or a list of what follows each flap.
+        source = sources_of(Path(command.words[0]))
+        lists = [len(each.split(",")) for each in re.findall(r"next : {(.*?)}", source)]
+        [number] = {*map(int, re.findall(r"flap < (\d+)", source)), *lists}
+        return number
+    return 1
 
 
 class Told(nightly.Runner):
@@ -133,6 +158,27 @@ class PartsTest(unittest.TestCase):
                         self.assertEqual(result.failures, [])
                         self.assertEqual(verdict_of(one, result), "reached in part" if one.beyond else "reached")
 
+    def test_a_part_does_what_its_row_says(self) -> None:
+        """Without these words its commands do less than their counts say."""
+        seeded, unmeasured = set(), set()
+        for one in PARTS:
+            counting = [command for command in one.commands(one.gate) if counts(command)]
+            if all("{seed}" in command.line() for command in counting):
+                seeded.add(one.name)
+            if one.gate > 1 and not all(command.counted for command in counting):
+                unmeasured.add(one.name)
+        self.assertEqual(seeded, {"S1", "S1-asan", "S2", "S3", "S4", "S5", "S7", "S10", "S16", "stress", "mutation"})
+        self.assertEqual(unmeasured, set(re.findall(r"`(.*?)`", re.search(r"The programs of (.*?)print none", README, re.DOTALL)[1])))
+        for name, words in (("S2", "--twice"), ("S10", "--faults"), ("mutation", f"--at-least {percent_killed()}")):
+            self.assertIn(words, next(one for one in PARTS if one.name == name).commands(1)[0].line())
+
+    def test_a_run_is_worth_what_it_does(self) -> None:
+        for one in PARTS:
+            for command in one.commands(one.gate):
+                with self.subTest(command.line()):
+                    if command.worth is not None:
+                        self.assertEqual(command.worth, done_by(one, command))
+
     def test_a_control_plane_that_is_away_is_away_from_enough_calls(self) -> None:
         command = next(one for one in PARTS if one.name == "S7").commands(1)[0]
         for calls, is_enough in ((57_000, True), (60_001, True), (56_999, False), (9_999, False)):
@@ -194,11 +240,11 @@ class PartsTest(unittest.TestCase):
 
     def test_help_and_readme_name_every_part(self) -> None:
         told = subprocess.run([ROOT / "run", "help", "nightly"], check=True, capture_output=True, text=True).stdout
-        readme = (Path(__file__).parent / "README.md").read_text(encoding="utf-8")
         for one in PARTS:
-            row = re.search(rf"^\| `{one.name}` \|.*\| (.*?) ?\|$", readme, re.MULTILINE)
+            row = re.search(rf"^\| `{one.name}` \|.*\| (once|[\d,]+)[^|]* \| (.*?) ?\|$", README, re.MULTILINE)
             self.assertTrue(row, one.name)
-            self.assertEqual(bool(row[1]), bool(one.beyond), f"what the plan wants more of {one.name}")
+            self.assertEqual(row[1], f"{one.gate:,}" if one.gate > 1 else "once", one.name)
+            self.assertEqual(bool(row[2]), bool(one.beyond), f"what the plan wants more of {one.name}")
             self.assertTrue(one.name[1:].isdigit() or one.name in told.replace(",", " ").replace(";", " ").split(), one.name)
 
 
@@ -244,6 +290,26 @@ class NightTest(unittest.TestCase):
         self.assertEqual((data["parts"][0]["count"], data["parts"][0]["verdict"]), (3, "failed"))
         self.assertEqual(data["parts"][0]["failures"][0]["command"], "sh -c 'test 6 != 6'")
 
+    def test_a_part_ends_after_some_failures(self) -> None:
+        self.night([part("a", shell("echo >> runs_a; exit 1", times=30, worth=1))])
+        self.assertEqual(self.runs("runs_a"), 10)
+
+    def test_a_printed_line_is_one_to_copy(self) -> None:
+        one = part("a", shell('echo "<$TEXT>" {seed}; exit 1', environment=(("TEXT", "of {seed}"),), worth=1, times=2))
+        with contextlib.redirect_stdout(io.StringIO()) as listed:
+            nightly.main(["--list", "--seed", "7"], (one,), self.root)
+        row = self.night([one], "--seed", "7")[1]["parts"][0]
+        for line in (listed.getvalue().removeprefix("a "), row["commands"][0], row["failures"][0]["command"]):
+            said = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
+            self.assertEqual(said.stdout, "<of 7> 7\n", line)
+
+    def test_a_count_that_no_program_prints_is_told_as_such(self) -> None:
+        printed = part("printed", shell("echo 1 passed", counted=r"(\d+) passed"))
+        with contextlib.redirect_stdout(io.StringIO()) as text, contextlib.redirect_stderr(io.StringIO()):
+            nightly.main([], (printed, part("ended", *printed.commands(1), PLAIN)), self.root)
+        self.assertEqual([line.endswith("(by exit status)") for line in text.getvalue().splitlines()], [False, True])
+        self.assertEqual([text.count("It is not measured") for text in self.html().split("<h2")], [0, 0, 1])
+
     def test_the_least_of_the_commands_that_count_is_the_parts_count(self) -> None:
         both = part("both", shell("echo 30 passed", counted=r"(\d+) passed"), shell("echo 20 passed", counted=r"(\d+) passed"),
                     shell(":"), gate=20)
@@ -272,12 +338,12 @@ class NightTest(unittest.TestCase):
         self.night(parts, "--resume", "--hours", "1")
         self.assertEqual((self.runs("runs_a"), self.runs("runs_b")), (1, 2), "b is another amount")
         self.assertIn("1 hours in place of the last night's 8", self.told)
-        for runs, name in ((2, "tracked"), (3, "new")):
-            (self.root / name).write_text("b", encoding="utf-8")
+        for runs, name, text in ((2, "tracked", "b"), (3, "new", "b"), (4, "new", "c")):
+            (self.root / name).write_text(text, encoding="utf-8")
             self.night(parts, "--resume", "a")
             self.assertEqual(self.runs("runs_a"), runs)
         self.night(parts, "a")
-        self.assertEqual(self.runs("runs_a"), 4)
+        self.assertEqual(self.runs("runs_a"), 5)
         self.assertIn("of 2 parts, are forgotten", self.told)
 
     def test_a_part_that_is_run_after_the_night_hides_no_failure(self) -> None:
@@ -315,10 +381,16 @@ class NightTest(unittest.TestCase):
             self.assertIn(f"count {amount}\n", listed.getvalue(), arguments)
 
     def test_a_state_file_of_another_form_is_no_night(self) -> None:
-        (self.root / "build" / "nightly").mkdir(parents=True)
-        (self.root / "build" / "nightly" / "state.json").write_text('{"a": {"part": "a"}}', encoding="utf-8")
-        _, data = self.night([part("a", PLAIN)], "--resume")
-        self.assertEqual((data["hours"], data["parts"][0]["verdict"]), (FULL_HOURS, "reached"))
+        self.night([part("a", PLAIN)], "--hours", "1")
+        path = self.root / "build" / "nightly" / "state.json"
+        whole = path.read_text(encoding="utf-8")
+        for text in ('{"a": {"part": "a"}}', whole[:-9], "", "[]", "7", whole.replace('"count"', '"number"'), "\udcff"):
+            for arguments in ((), ("--resume",), ("--list",)):
+                with self.subTest(text, arguments=arguments):
+                    path.write_bytes(text.encode(errors="surrogateescape"))
+                    status, data = self.night([part("a", PLAIN)], *arguments)
+                    self.assertEqual((status, data["hours"]), (0, FULL_HOURS))
+                    self.assertIn("is not the state of a night", self.told)
 
     def test_an_interrupted_night_leaves_a_report_and_what_was_done(self) -> None:
         def interrupt(_: int) -> list[Command]:
@@ -335,17 +407,19 @@ class NightTest(unittest.TestCase):
     def test_a_command_that_does_not_end_is_a_failure_and_is_ended(self) -> None:
         runner = nightly.Runner(self.root, 1, 1)
         runner.patience = 0.0
-        result = runner.run_part(part("a", shell("sleep 600 & wait", worth=1)), 1, "c")
+        with mock.patch.object(nightly, "end_group", wraps=nightly.end_group) as ended:
+            result = runner.run_part(part("a", shell("sleep 600 & wait", worth=1)), 1, "c")
         self.assertEqual((result.failures[0].why, result.count), ("more than 0 s", 0))
+        ended.assert_called_once()
 
-    def test_a_command_that_is_ended_can_end_what_it_has_started(self) -> None:
+    def test_a_command_that_is_ended_can_end_what_it_has_started_and_nothing_stays(self) -> None:
         ended = self.root / "ended"
-        process = subprocess.Popen(["sh", "-c", f"trap 'echo > \"{ended}\"; exit 1' TERM; echo ready; sleep 600 & wait"],
+        process = subprocess.Popen(["sh", "-c", f"trap 'echo > \"{ended}\"; exit 1' TERM; sleep 600 & echo ready; wait"],
                                    stdout=subprocess.PIPE, start_new_session=True)
-        with process.stdout:
-            process.stdout.readline()
-            nightly.end_group(process)
+        process.stdout.readline()
+        nightly.end_group(process)
         self.assertTrue(ended.exists())
+        process.communicate(timeout=30)  # The output ends when all processes that write to it have ended.
 
     def test_wrong_arguments_are_refused(self) -> None:
         for arguments, named in [(("polka",), "'polka'"), (("--hours", "0"), "'0'"), (("--hours", "x"), "'x'"),

@@ -8,8 +8,9 @@ does not check, so its gate can be reached only in part. In a command, {seed} st
 seed plus the number of the run."""
 
 import os
+import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Callable, Optional
 
@@ -18,7 +19,8 @@ from typing import Callable, Optional
 class Command:
     words: tuple[str, ...]
     times: int = 1
-    # The number that a successful run adds to the part's count. None: it adds nothing.
+    # The number that a successful run adds to the part's count, for a program that prints none.
+    # None: it adds nothing.
     worth: Optional[float] = None
     # A pattern that finds the count in the output, in place of `worth`. Its group is a number. If
     # it matches several times, the smallest number counts.
@@ -28,6 +30,23 @@ class Command:
     environment: tuple[tuple[str, str], ...] = ()
     # The time that the arguments ask for, if it may be hours. The command's limit is longer by it.
     seconds: int = 0
+
+    def with_seed(self, seed: int) -> "Command":
+        def seeded(text: str) -> str:
+            return text.replace("{seed}", str(seed))
+
+        return replace(self, words=tuple(map(seeded, self.words)),
+                       environment=tuple((name, seeded(value)) for name, value in self.environment))
+
+    def line(self) -> str:
+        """What a user types to run it once, from the checkout's folder."""
+        return " ".join([*(f"{name}={shlex.quote(value)}" for name, value in self.environment), shlex.join(self.words)])
+
+    def line_of_runs(self, seed: int) -> str:
+        """The line of the first run, and how often it runs."""
+        first = self.with_seed(seed)
+        how = "" if first == self else ", each with the next seed"
+        return first.line() if self.times == 1 else f"{first.line()}  # {self.times} times{how}"
 
 
 @dataclass(frozen=True)
@@ -64,8 +83,14 @@ def simulated(preset: str, seeds: int, *words: str) -> Command:
 
 def rounds(amount: int, each: int, **programs: tuple[str, str]) -> list[Command]:
     """Enough runs of each test program to reach `amount`. One run is worth `each`."""
-    return [program("release", f"{folder}/{name}", tag, times=ceil(amount / each), worth=each)
+    return [program("release", f"{folder}/{name}", tag, times=ceil(amount / each), worth=each, says=ALL_PASSED)
             for name, (folder, tag) in programs.items()]
+
+
+def restarts(amount: int, name: str, folder: str) -> Command:
+    """Each maker of connections prints its restarts."""
+    return program("release", f"{folder}/{name}", "[restarts]", times=ceil(amount / 50),
+                   counted=r"^ *(\d+) restarts with sockets: ", says=r"^ *\d+ restarts: ")
 
 
 RESOURCES = ("listener", "route_config", "cluster", "endpoints", "response")
@@ -101,9 +126,9 @@ def properties(cases: int) -> list[Command]:
             for name, folder, *tags in PROPERTIES]
 
 
-def fuzzed_minutes(minutes: int) -> list[Command]:
-    seconds = ceil(minutes * 60 * FUZZ_TARGETS / FUZZED_AT_A_TIME)
-    return [run("fuzz", str(seconds), "--seed", "{seed}", worth=minutes, seconds=seconds)]
+def fuzzed_seconds(each: int) -> list[Command]:
+    seconds = ceil(each * FUZZ_TARGETS / FUZZED_AT_A_TIME)
+    return [run("fuzz", str(seconds), "--seed", "{seed}", counted=r"^fuzz: \w+: (\d+) s$", seconds=seconds)]
 
 
 PARTS = (
@@ -115,14 +140,14 @@ PARTS = (
     Part("S3", "mutated xDS resources under ASan and UBSan", 1_000_000, "resources",
          lambda n: [run("fuzz", str(ceil(n / RESOURCES_A_SECOND)), *RESOURCES, "--seed", "{seed}",
                         counted=r"^all +(\d[\d,]*)")]),
-    Part("S4", "all fuzz targets", 20, "minutes for each target", fuzzed_minutes,
+    Part("S4", "all fuzz targets", 1_200, "seconds for each target", fuzzed_seconds,
          beyond="no target drives the tree of policies (b) or reads command lines (d)"),
     Part("S5", "property tests", 100_000, "cases", properties, (("release", tuple(name for name, *_ in PROPERTIES)),)),
     Part("S6", "unit, spec, scenario, sim, race, stress and e2e tests under ASan and UBSan, races under TSan", 1, "runs",
          lambda _: [run("asan", worth=1), run("tsan", worth=1)]),
-    Part("S7", "the control plane is killed at 1,000 calls a second", 10, "minutes without it",
+    Part("S7", "the control plane is killed at 1,000 calls a second", 600, "seconds without it",
          lambda n: [program("release", "tools/signalbox", "demo", "--drill", "control-plane", "--kill-seconds", "60",
-                            "--rps", "1000", "--seed", "{seed}", times=n, worth=1,
+                            "--rps", "1000", "--seed", "{seed}", times=ceil(n / 60), counted=r"^  killed +([\d.]+) s ",
                             # 95 % of 60,000 calls while it is killed.
                             says=r"^  killed +[\d.]+ s +(5[7-9]|[6-9]\d)\d{3} ")],
          (("release", ("signalbox_tools",)),),
@@ -149,8 +174,8 @@ PARTS = (
          beyond="peers are stopped processes, and no network drops their packets; keepalives are shorter than 10 s and "
                 "20 s, and their sum is not judged"),
     Part("S12", "a priority flaps, is drained, or is never heard of", 300, "flaps",
-         lambda n: rounds(n, 300, spec_policies=("tests/spec", "[S12]"), lb_policy_test=("tests/unit/lb", "[S12]"),
-                          e2e_runtime=(E2E, "[S12]")),
+         lambda n: [*rounds(n, 300, spec_policies=("tests/spec", "[S12]"), lb_policy_test=("tests/unit/lb", "[S12]")),
+                    program("release", f"{E2E}/e2e_runtime", "[S12]", times=ceil(n / 300), says=ALL_PASSED)],
          (("release", ("spec_policies", "lb_policy_test", "e2e_runtime")),),
          beyond="flaps are in virtual time; real backends are killed and stopped once in each round, and the limits of "
                 "1 s, 11 s and 41 s are not judged there"),
@@ -170,7 +195,8 @@ PARTS = (
     Part("S17", "another version's cookies and files, reloads and SIGTERM under load", 1_000, "reloads",
          lambda n: [driver("upgrade", "--reloads", str(n), "--drains", str(ceil(n / 10)), "--sessions",
                            counted=r"^(\d[\d,]*) reloads ")], (NIGHTLY,),
-         beyond="the older version is its files and cookies, not its program"),
+         beyond="the older version is its files and cookies, not its program; this version has written them before its "
+                "release, so they are no record of another version"),
     Part("S18", "no descriptors, 256 MiB of memory, a full disk, clock steps, no DNS", 20, "rounds",
          lambda n: [driver("exhaustion", "--rounds", str(n), counted=r"^(\d+) rounds of ")], (NIGHTLY,),
          beyond="limits on resources keep the client below 256 MiB: a process for which malloc fails dies"),
@@ -179,8 +205,8 @@ PARTS = (
                     orders("returns", "--mailboxes", "all", "--states", str(n), counted=r"^(\d+) states"),
                     orders("calls", says=", complete$")],
          (("release", ("signalbox_orders",)),)),
-    Part("restarts", "backends restart gracefully under unary and streaming load", 1_000, "restarts",
-         lambda n: rounds(n, 100, e2e_restarts=(E2E, "[restarts]"), interop=(INTEROP, "[restarts]")),
+    Part("restarts", "backends restart gracefully under unary and streaming load", 500, "restarts with each maker of connections",
+         lambda n: [restarts(n, "e2e_restarts", E2E), restarts(n, "interop", INTEROP)],
          (("release", ("e2e_restarts", "interop")),)),
     Part("stress", "all calls race with all that can happen", 10, "minutes",
          lambda n: [program("release", "tests/stress/signalbox_stress", "--seconds", str(60 * n), "--seed", "{seed}",

@@ -34,6 +34,7 @@ class Result:
     seconds: float = 0.0
     commands: list[str] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    measured: bool = True  # False: some of the count is Command.worth, and no program has printed it.
 
 
 @dataclass

@@ -35,6 +35,7 @@ def as_data(night: Night) -> dict:
         rows.append({
             "part": part.name, "title": part.title, "verdict": verdict_of(part, result), "gate": part.gate,
             "unit": part.unit, "amount": result.amount if result else 0, "count": result.count if result else 0,
+            "measured": result.measured if result else True,
             "seconds": round(result.seconds, 1) if result else 0, "beyond": part.beyond,
             "commands": result.commands if result else [],
             "failures": [asdict(failure) for failure in result.failures] if result else []})
@@ -62,6 +63,8 @@ def details_of(row: dict) -> str:
     lines = [f"<h2 id='{row['part']}'>{html.escape(row['part'])}: {html.escape(row['title'])}</h2>"]
     if row["beyond"]:
         lines.append(f"<p>The plan wants more: {html.escape(row['beyond'])}.</p>")
+    if not row["measured"]:
+        lines.append("<p>The count is of commands that succeeded. It is not measured, because the programs print none.</p>")
     if row["commands"]:
         lines.append(f"<pre>{html.escape(chr(10).join(row['commands']))}</pre>")
     for failure in row["failures"]:
@@ -85,7 +88,8 @@ def as_html(night: Night) -> str:
 def as_text(night: Night) -> str:
     lines = []
     for row in as_data(night)["parts"]:
-        lines.append(f"{row['part']:<9} {row['verdict']:<16} {number(row['count']):>10} of {number(row['gate'])} {row['unit']}")
+        lines.append(f"{row['part']:<9} {row['verdict']:<16} {number(row['count']):>10} of {number(row['gate'])} {row['unit']}"
+                     f"{'' if row['measured'] else ' (by exit status)'}")
         for failure in row["failures"]:
             lines.append(f"{'':<9} {failure['why']}; again: {failure['command']}")
     return "\n".join(lines)

@@ -133,12 +133,14 @@ class ExportsTest(unittest.TestCase):
                              ("T", "signalbox::operator==(signalbox::Router const&, signalbox::Router const&)"),
                              ("T", "signalbox::to_string[abi:cxx11](signalbox::Kind)"), ("u", "signalbox::lb::counter"),
                              ("T", "signalbox::Router::kind(signalbox::Hidden const&) const"),
-                             ("D", "vtable for signalbox::Router"), ("D", "typeinfo for signalbox::Router")):
+                             ("D", "vtable for signalbox::Router"), ("D", "typeinfo for signalbox::Router"),
+                             ("R", "typeinfo name for signalbox::Router")):
             self.assertTrue(exports.is_public(symbol, kind, scopes), symbol)
         for kind, symbol in (("T", "signalbox::inner()"), ("T", "signalbox::other(int)"), ("T", "signalbox::commented()"),
                              ("u", "signalbox::lb::kMost"), ("V", "typeinfo for signalbox::Router"),
                              ("T", "signalbox::to_string(signalbox::Secret)"), ("T", "signalbox::lb::to_string(signalbox::Kind)"),
-                             ("B", "signalbox::twice(int)::count"), ("T", "std::vector<signalbox::Router>::clear()"),
+                             ("B", "signalbox::twice(int)::count"), ("u", "signalbox::twice(int) const &::count"),
+                             ("T", "std::vector<signalbox::Router>::clear()"),
                              ("D", "vtable for signalbox::Secret"), ("T", "signalbox::xds::Router::~Router()"),
                              ("D", "descriptor_table_signalbox")):
             self.assertFalse(exports.is_public(symbol, kind, scopes), symbol)
