@@ -129,6 +129,52 @@ TEST_CASE("orders: a call that is dropped is found in five steps", "[orders]") {
         after_beginning(3, {"call 1 reads snapshot 1", "call 1 takes a use of cluster a"}));
 }
 
+TEST_CASE("orders: other faults are found by the rules that they break",
+          "[orders][A31-14][A31-15]") {
+  struct Row {
+    Plant plant;
+    const char* story;
+    std::size_t calls;
+    std::size_t steps;
+    const char* broken;
+  };
+
+  constexpr auto kLost = Plant::kLastConfigurationIsLost;
+  const auto row = GENERATE(values<Row>({
+      {Plant::kPickerForgets,
+       "leaves",
+       1,
+       8,
+       "a call uses cluster a, which the newest picker does not know [A31-15]"},
+      {Plant::kReferencesAreCopied,
+       "one",
+       1,
+       5,
+       "a call uses cluster a by a reference that the channel does not watch [A31-15]"},
+      {kLost, "one", 0, 1, "the last configuration is not the published one"},
+      {kLost, "calls", 0, 9, "the last configuration is not the published one"},
+      {kLost, "endpoint", 0, 9, "calls do not go to the endpoint of the last configuration"},
+      {Plant::kGraceIsLost, "calls", 0, 12, "a cluster that nothing uses is in the tree [A31-14]"},
+      {Plant::kWatcherForgetsNothing,
+       "calls",
+       0,
+       15,
+       "the watcher is told to keep a cluster that nothing uses"},
+      {Plant::kAppliedIsLost,
+       "endpoint",
+       0,
+       13,
+       "the subchannels are not those of the last configuration"},
+      {Plant::kAppliedIsLost, "one", 0, 12, "the newest generation was not applied everywhere"},
+  }));
+  CAPTURE(row.story, row.broken);
+  Story story = with(row.story, row.plant);
+  story.calls = row.calls;
+  const Report report = explore(story, {});
+  CHECK(report.broken == row.broken);
+  CHECK(report.trace.size() == row.steps);
+}
+
 // The step that throws changes nothing, so the state behind it is one that was seen.
 TEST_CASE("orders: a step that throws is found, whatever it throws", "[orders]") {
   const Report report = explore(with("calls", Plant::kPickAgainThrows), {});

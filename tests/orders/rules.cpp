@@ -37,8 +37,8 @@ std::string World::broken_call(const Call& call) const {
   const lb::Snapshot& newest = *calls_.newest();
   if (!picker_knows(newest, call.ref->name()))
     return what + ", which the newest picker does not know [A31-15]";
-  const auto kept = newest.clusters->find(call.ref->name());
-  if (kept == newest.clusters->end() || kept->second.get() != call.ref)
+  const auto is_of_call = [&](const auto& kept) { return kept.second.get() == call.ref; };
+  if (std::ranges::none_of(*newest.clusters, is_of_call))
     return what + " by a reference that the channel does not watch [A31-15]";
   return "";
 }

@@ -77,6 +77,12 @@ const Table<Plant>& plants() {
       {"ready-is-lost", Plant::kReadyIsLost},
       {"call-is-dropped", Plant::kCallIsDropped},
       {"pick-again-throws", Plant::kPickAgainThrows},
+      {"picker-forgets", Plant::kPickerForgets},
+      {"references-are-copied", Plant::kReferencesAreCopied},
+      {"last-configuration-is-lost", Plant::kLastConfigurationIsLost},
+      {"grace-is-lost", Plant::kGraceIsLost},
+      {"watcher-forgets-nothing", Plant::kWatcherForgetsNothing},
+      {"applied-is-lost", Plant::kAppliedIsLost},
   };
   return kAll;
 }

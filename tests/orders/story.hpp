@@ -47,6 +47,12 @@ enum class Plant : std::uint8_t {
   kReadyIsLost,            ///< The channel does not get the root's reports of READY.
   kCallIsDropped,          ///< A call picks for a cluster that no picker knows.
   kPickAgainThrows,        ///< A waiting call throws when it picks again.
+  kPickerForgets,          ///< A published picker knows only the cluster of its snapshot's routes.
+  kReferencesAreCopied,    ///< The channel watches other references than calls hold.
+  kLastConfigurationIsLost,  ///< The channel does not get the last configuration.
+  kGraceIsLost,              ///< The channel never hears that no call reads a snapshot any more.
+  kWatcherForgetsNothing,    ///< The watcher keeps all clusters that it was ever told to keep.
+  kAppliedIsLost,            ///< No policy hears that its child has applied a generation.
 };
 
 struct Story {

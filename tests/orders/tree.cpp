@@ -40,7 +40,8 @@ lb::PolicyContext context_of(const ClusterName& cluster, const char* policy) {
 
 }  // namespace
 
-Tree::Tree(Post& post) : post_(post), root_(lb::make_cluster_manager()) {}
+Tree::Tree(Post& post, Plant plant)
+    : post_(post), plant_(plant), root_(lb::make_cluster_manager()) {}
 
 std::set<ClusterName> Tree::clusters() const {
   std::set<ClusterName> names;
@@ -119,6 +120,7 @@ void Tree::run(ActorId self, LbEffect& effect) {
                      name, it.state, it.status, std::move(it.picker), it.generation, it.hosts});
           },
           [&](ReportApplied& it) {
+            if (plant_ == Plant::kAppliedIsLost) return;
             // The channel's core does not hear of it.
             if (self == kRoot) {
               applied_ = it.generation;

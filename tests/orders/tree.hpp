@@ -29,7 +29,7 @@ namespace signalbox::orders {
 
 class Tree {
  public:
-  explicit Tree(Post& post);
+  Tree(Post& post, Plant plant);
 
   /// Delivers a letter to a policy or a subchannel map, and then all letters that are delivered at
   /// once. Throws BrokenInvariant, as cores do.
@@ -89,6 +89,7 @@ class Tree {
   Holder holder_of(std::size_t number) const;
 
   Post& post_;
+  const Plant plant_;
   std::unique_ptr<lb::Policy> root_;
   std::vector<Cluster> clusters_;
   std::map<ClusterName, std::size_t> running_;  ///< The numbers of the running clusters.

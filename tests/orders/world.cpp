@@ -6,8 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "lb/pick/pickers.hpp"
 #include "messages/invariant.hpp"
 #include "messages/overloaded.hpp"
+#include "tests/support/scripted_picker.hpp"
 
 namespace signalbox::orders {
 namespace {
@@ -25,12 +27,20 @@ std::string content_of(const Letter& letter) {
   return absl::StrCat("!", complete == nullptr ? "-" : complete->connection->address().str(), ";");
 }
 
+// A picker that knows only this cluster.
+PickerPtr picker_of(const ClusterName& cluster, PickerPtr picker) {
+  PickerPtr unknown = lb::make_drop_picker(absl::InternalError("planted"));
+  return testing::answering([cluster, picker = std::move(picker), unknown](const PickArgs& args) {
+    return (*args.cluster == cluster ? picker : unknown)->pick(args);
+  });
+}
+
 }  // namespace
 
 World::World(const Story& story)
     : story_(story),
       post_(story.mailboxes),
-      tree_(post_),
+      tree_(post_, story.plant),
       calls_(story),
       channel_(
           [this](const ClusterName& cluster) {
@@ -49,7 +59,7 @@ Step World::step_of(Step::Kind kind) const {
 
 // The reclaimer waits for the readers of a retired snapshot, and of those retired before.
 bool World::may_pass_grace() const {
-  if (graces_.empty()) return false;
+  if (graces_.empty() || story_.plant == Plant::kGraceIsLost) return false;
   return story_.plant == Plant::kGraceIgnoresReaders || !calls_.is_older_read(graces_.front());
 }
 
@@ -103,8 +113,12 @@ void World::take(const Step& step) {
 
 void World::take_step(const Step& step) {
   switch (step.kind) {
-    case Step::Kind::kConfigure:
-      return tell_channel(lb::XdsConfigArrived{story_.configurations[configured_++].xds});
+    case Step::Kind::kConfigure: {
+      const Configuration& next = story_.configurations[configured_++];
+      const bool is_last = configured_ == story_.configurations.size();
+      if (is_last && story_.plant == Plant::kLastConfigurationIsLost) return;
+      return tell_channel(lb::XdsConfigArrived{next.xds});
+    }
     case Step::Kind::kDeliver:
       return deliver(post_.take(step.pair));
     case Step::Kind::kConnect:
@@ -155,7 +169,10 @@ void World::run(lb::ChannelEffect& effect) {
                    post_.send({kChannel, kRoot, LbEvent{std::move(it.update)}});
                  },
                  [&](lb::PublishSnapshot& it) { publish(std::move(it.snapshot)); },
-                 [&](lb::ReferToClusters& it) { referred_ = std::move(it.clusters); },
+                 [&](lb::ReferToClusters& it) {
+                   if (story_.plant != Plant::kWatcherForgetsNothing) referred_.clear();
+                   referred_.merge(it.clusters);
+                 },
                  [&](RebuildSoon&) { post_.send({kChannel, kChannel, LbEvent{RebuildDue{}}}); },
                  [&](StartTimer& it) {
                    scan_ = it.timer;
@@ -174,8 +191,21 @@ void World::publish(lb::Snapshot snapshot) {
                       "the generation of publications never falls");
   SIGNALBOX_INVARIANT(last == nullptr || last->selector == nullptr || snapshot.selector != nullptr,
                       "a target that has had routes keeps routes");
+  plant_in(snapshot);
   graces_.push_back(snapshot.sequence);
   calls_.publish(std::move(snapshot));
+}
+
+void World::plant_in(lb::Snapshot& snapshot) const {
+  if (snapshot.selector == nullptr) return;
+  if (story_.plant == Plant::kPickerForgets)
+    snapshot.picker = picker_of(choice_of(snapshot).name(), std::move(snapshot.picker));
+  if (story_.plant == Plant::kReferencesAreCopied) {
+    lb::ClusterRefs copies;
+    for (const auto& [name, ref] : *snapshot.clusters)
+      copies.emplace(name, std::make_shared<const lb::ClusterRef>(name, nullptr));
+    snapshot.clusters = std::make_shared<const lb::ClusterRefs>(std::move(copies));
+  }
 }
 
 // --- keys -----------------------------------------------------------------------------

@@ -87,6 +87,7 @@ class World {
   void tell_channel(const lb::ChannelEvent& event);
   void run(lb::ChannelEffect& effect);
   void publish(lb::Snapshot snapshot);
+  void plant_in(lb::Snapshot& snapshot) const;
 
   bool may_pass_grace() const;
   bool may_scan() const;

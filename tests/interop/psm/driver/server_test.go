@@ -45,8 +45,13 @@ func TestServer(t *testing.T) {
 	} {
 		behaves := metadata.AppendToOutgoingContext(within(t),
 			"rpc-behavior", row.behavior, "grpc-previous-rpc-attempts", row.attempts)
-		if _, err := service.EmptyCall(behaves, &grpc_testing.Empty{}); status.Code(err) != row.want {
+		_, err := service.EmptyCall(behaves, &grpc_testing.Empty{}, grpc.Header(&headers))
+		if status.Code(err) != row.want {
 			t.Errorf("%+v: the error is %v", row, err)
+		}
+		// A client counts an RPC as one of the backend by this header, and all others as failures.
+		if len(headers.Get("hostname")) != 0 != (row.want == codes.OK) {
+			t.Errorf("%+v: the headers are %v", row, headers)
 		}
 	}
 }

@@ -75,11 +75,21 @@ func TestPingPong(t *testing.T) {
 		t.Error("the client prints no greeting")
 	}
 
-	_, err := grpc_testing.NewXdsUpdateClientConfigureServiceClient(c.connection).Configure(within(t),
+	configurer := grpc_testing.NewXdsUpdateClientConfigureServiceClient(c.connection)
+	_, err := configurer.Configure(within(t),
 		&grpc_testing.ClientConfigureRequest{Types: []grpc_testing.ClientConfigureRequest_RpcType{unaryCall, 7}})
 	if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "found 7") {
 		t.Errorf("RPCs of type 7 are answered with: %v", err)
 	}
+	// UnaryCall does not get the metadata of EmptyCall.
+	_, err = configurer.Configure(within(t), &grpc_testing.ClientConfigureRequest{Types: bothMethods,
+		Metadata: []*grpc_testing.ClientConfigureRequest_Metadata{
+			{Type: emptyCall, Key: "rpc-behavior", Value: "error-code-9"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitForStatus(c, "EMPTY_CALL", codes.FailedPrecondition)
+	checkNoFailure(c)
 
 	config := c.csds()
 	if config.listener == nil || config.routes == nil || len(config.clusters) != 1 || len(config.endpoints) != 1 {
