@@ -31,7 +31,8 @@ constexpr Duration kAskToAttempt = std::chrono::seconds(1);
 constexpr Duration kSameEnd = std::chrono::seconds(1);
 
 bool lasts_after(const Script::Attempt& attempt, Instant time) {
-  return (!attempt.ended || attempt.ended->at > time) && (!attempt.left || *attempt.left > time);
+  if (attempt.ended && attempt.ended->at <= time) return false;
+  return !attempt.left || *attempt.left > time;
 }
 
 // The first of the list, which is removed; nullptr if there is none.
