@@ -26,9 +26,9 @@ using ScriptPtr = std::shared_ptr<Script>;
 // A recorded attempt has begun at the latest this long after the ask or the wake that led to it.
 constexpr Duration kAskToAttempt = std::chrono::seconds(1);
 
-// The recorded runtime gave an attempt up at the latest this long after the replayed one did, if
-// both had the same reason.
-constexpr Duration kSameEnd = std::chrono::seconds(1);
+// The recorded runtime replaced an attempt by its peer's next one at the latest this long after the
+// replayed one did.
+constexpr Duration kReplaced = std::chrono::seconds(1);
 
 bool lasts_after(const Script::Attempt& attempt, Instant time) {
   if (attempt.ended && attempt.ended->at <= time) return false;
@@ -217,7 +217,7 @@ class ReplayedConnector final : public Connector {
       fail(wish, recorded->ended->at, recorded->ended->what);
     }
     const auto give_back = [script = script_, &list, recorded, &time = time_] {
-      if (recorded == nullptr || !lasts_after(*recorded, time.now() + kSameEnd)) return;
+      if (recorded == nullptr || !lasts_after(*recorded, time.now())) return;
       recorded->is_kept = true;
       list.push_front(recorded);
     };
@@ -254,8 +254,11 @@ class ReplayedConnector final : public Connector {
     const auto is_failure = [](const Script::Attempt& first) {
       return first.carried && !first.made && first.ended;
     };
-    std::erase_if(list, [now = time_.now()](const std::shared_ptr<Script::Attempt>& attempt) {
-      return attempt->is_kept && !lasts_after(*attempt, now);
+    const bool has_next =
+        std::ranges::any_of(list, [](const auto& attempt) { return !attempt->is_kept; });
+    const Instant soon = time_.now() + (has_next ? kReplaced : Duration::zero());
+    std::erase_if(list, [soon](const auto& attempt) {
+      return attempt->is_kept && !lasts_after(*attempt, soon);
     });
     if (!list.empty() && is_failure(*list.front())) return failing = take(list);
     if (failing != nullptr && (list.empty() || time_.now() < list.front()->began)) return failing;

@@ -228,6 +228,10 @@ TEST_CASE("replayed connector: what the recorded runtime kept for a session is t
   const auto row = GENERATE_REF(values<Row>({
       {"kept to the end", {}, "8 connected"},
       {"kept until the recording stopped", {{seconds(30), false, ConnectLeft{0}}}, "8 connected"},
+      {"given up soon after, and not replaced",
+       {{seconds(6), false, ConnectLeft{0}}},
+       "5 connected",
+       seconds(5)},
       {"replaced by another",
        {{seconds(6), false, ConnectLeft{0}}, again_began, {seconds(9), false, ConnectMade{1}}},
        "9 connected",
