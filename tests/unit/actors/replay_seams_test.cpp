@@ -383,6 +383,7 @@ TEST_CASE("replayed asks: a policy is asked again for the connections that its t
   }));
   INFO(row.name);
   std::vector<RecordedEvent> events;
+  events.reserve(row.before.size() + row.after.size());
   for (const OutsideEvent& event : row.before)
     events.push_back({seconds(4), true, event});
   events.insert(events.end(), row.after.begin(), row.after.end());
