@@ -49,7 +49,7 @@ def build(folder: Path, commit: str, surroundings: dict[str, str], umask: int, t
     run("cmake", "--build", "--preset", "package", "--target", *(targets or ["all", "signalbox_shared"]))
     made = folder / "build/package"
     if not targets:
-        run("sh", "-c", f"cd '{made}' && cpack -G DEB -B '{made}'")
+        run("sh", "-c", f"umask 022 && cd '{made}' && cpack -G DEB -B '{made}'")  # As `./run package` does.
     return made
 
 
