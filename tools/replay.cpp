@@ -36,6 +36,10 @@ std::string time_text(Duration duration) {
   return absl::FormatDuration(absl::FromChrono(duration));
 }
 
+void warn(const std::string& text) {
+  say("replay", text, LogLevel::kWarning);
+}
+
 absl::StatusOr<std::string> read_text(const std::string& path) {
   return actors::read_file(path, kMostBytes);
 }
@@ -64,18 +68,14 @@ void add_earlier_segment(const std::string& path, Recording& recording) {
   if (recording.header.segment == 0) return;
   auto earlier = read_segment(path + ".old");
   if (!earlier.ok()) {
-    say("replay",
-        absl::StrCat(earlier.status().message(), ": only ", path, " is replayed"),
-        LogLevel::kWarning);
+    warn(absl::StrCat(earlier.status().message(), ": only ", path, " is replayed"));
     return;
   }
   if (const auto why = mismatch(earlier->recording.header, recording.header); !why.empty()) {
-    say("replay",
-        absl::StrCat(path, ".old ", why, ": only ", path, " is replayed"),
-        LogLevel::kWarning);
+    warn(absl::StrCat(path, ".old ", why, ": only ", path, " is replayed"));
     return;
   }
-  if (earlier->cut_at) say("replay", cut_text(path + ".old", *earlier->cut_at), LogLevel::kWarning);
+  if (earlier->cut_at) warn(cut_text(path + ".old", *earlier->cut_at));
   std::vector<RecordedEvent> events = std::move(earlier->recording.events);
   for (RecordedEvent& event : recording.events) {
     if (!event.carried) events.push_back(std::move(event));
@@ -96,18 +96,16 @@ absl::StatusOr<Recording> read_all(const ReplayOptions& options) {
                                           time_text(last));
     if (!options.allow_cut)
       return absl::DataLossError(absl::StrCat(what, "; --allow-cut replays them"));
-    say("replay", what, LogLevel::kWarning);
+    warn(what);
   }
   add_earlier_segment(options.file, recording);
   for (const RecordedEvent& event : recording.events) {
     const auto* const dropped = std::get_if<EventsDropped>(&event.what);
     if (dropped == nullptr) continue;
-    say("replay",
-        absl::StrCat(dropped->count,
-                     " events are missing at ",
-                     time_text(event.at),
-                     ": what follows may differ from what was"),
-        LogLevel::kWarning);
+    warn(absl::StrCat(dropped->count,
+                      " events are missing at ",
+                      time_text(event.at),
+                      ": what follows may differ from what was"));
   }
   return recording;
 }
@@ -147,10 +145,8 @@ absl::StatusOr<Duration> end_of(const ReplayOptions& options,
                                                    end));
   }
   if (after > absl::ZeroDuration()) {
-    say("replay",
-        absl::StrCat(
-            "--until: ", options.until, " is ", end, ": what happens after it is not known"),
-        LogLevel::kWarning);
+    warn(absl::StrCat(
+        "--until: ", options.until, " is ", end, ": what happens after it is not known"));
   }
   return absl::ToChronoNanoseconds(since);
 }

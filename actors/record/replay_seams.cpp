@@ -205,8 +205,8 @@ class ReplayedConnector final : public Connector {
   std::unique_ptr<Attempt> connect(const Peer& peer, Duration timeout, Events events) override {
     const std::string name = peer_text(peer);
     auto wish = std::make_shared<std::optional<Events>>(std::move(events));
-    Script::Attempts& list = script_->attempts[peer.authority][name];
-    const auto recorded = answer_for(list, failing_[name]);
+    Script::Attempts& kept = script_->kept[name];
+    const auto recorded = answer_for(script_->attempts[peer.authority][name], kept, failing_[name]);
     if (recorded == nullptr) ++script_->unmatched;
     if (recorded == nullptr || (!recorded->made && !recorded->ended)) {
       // The recorded runtime gave the attempt up, or the recording has ended.
@@ -216,10 +216,8 @@ class ReplayedConnector final : public Connector {
     } else {
       fail(wish, recorded->ended->at, recorded->ended->what);
     }
-    const auto give_back = [script = script_, &list, recorded, &time = time_] {
-      if (recorded == nullptr || !lasts_after(*recorded, time.now())) return;
-      recorded->is_kept = true;
-      list.push_front(recorded);
+    const auto give_back = [script = script_, &kept, recorded, &time = time_] {
+      if (recorded != nullptr && lasts_after(*recorded, time.now())) kept.push_front(recorded);
     };
     return std::make_unique<ReplayedAttempt>(std::move(wish), give_back);
   }
@@ -250,16 +248,14 @@ class ReplayedConnector final : public Connector {
   // A carried failure stays the answer until the next recorded attempt begins. Null: the recording
   // has no further attempt.
   std::shared_ptr<Script::Attempt> answer_for(Script::Attempts& list,
+                                              Script::Attempts& kept,
                                               std::shared_ptr<Script::Attempt>& failing) {
     const auto is_failure = [](const Script::Attempt& first) {
       return first.carried && !first.made && first.ended;
     };
-    const bool has_next =
-        std::ranges::any_of(list, [](const auto& attempt) { return !attempt->is_kept; });
-    const Instant soon = time_.now() + (has_next ? kReplaced : Duration::zero());
-    std::erase_if(list, [soon](const auto& attempt) {
-      return attempt->is_kept && !lasts_after(*attempt, soon);
-    });
+    const Instant soon = time_.now() + (list.empty() ? Duration::zero() : kReplaced);
+    std::erase_if(kept, [soon](const auto& attempt) { return !lasts_after(*attempt, soon); });
+    if (!kept.empty()) return take(kept);
     if (!list.empty() && is_failure(*list.front())) return failing = take(list);
     if (failing != nullptr && (list.empty() || time_.now() < list.front()->began)) return failing;
     failing = nullptr;
@@ -463,23 +459,12 @@ class ScriptWriter {
   }
 
   void on(const ConnectEnded& event) {
-    const auto found = attempts_.find(event.attempt);
-    if (found == attempts_.end()) return;
-    const Recorded attempt = std::move(found->second);
-    attempts_.erase(found);
-    auto script = attempt.script;
-    if (attempt.is_made && attempt.holder != 0) script = release(attempt.holder);
-    if (script != nullptr) script->ended = Script::Timed<absl::Status>{at_, event.why};
+    if (const auto script = forget(event.attempt))
+      script->ended = Script::Timed<absl::Status>{at_, event.why};
   }
 
   void on(const ConnectLeft& event) {
-    const auto found = attempts_.find(event.attempt);
-    if (found == attempts_.end()) return;
-    const Recorded attempt = std::move(found->second);
-    attempts_.erase(found);
-    auto script = attempt.script;
-    if (attempt.is_made && attempt.holder != 0) script = release(attempt.holder);
-    if (script != nullptr) script->left = at_;
+    if (const auto script = forget(event.attempt)) script->left = at_;
   }
 
   void on(const NameAnswered& event) { script_.names[event.name].push_back(event); }
@@ -512,6 +497,16 @@ class ScriptWriter {
         Script::Attempt{attempt.began, attempt.carried, {}, {}, {}});
     return script_.attempts[named_peer(attempt.peer).authority][attempt.peer].emplace_back(
         std::move(script));
+  }
+
+  // The attempt, or its connection, is over. Returns what described it; null: it is not known, or
+  // its holder has more connections.
+  std::shared_ptr<Script::Attempt> forget(std::uint64_t number) {
+    const auto found = attempts_.find(number);
+    if (found == attempts_.end()) return nullptr;
+    const Recorded attempt = std::move(found->second);
+    attempts_.erase(found);
+    return attempt.is_made && attempt.holder != 0 ? release(attempt.holder) : attempt.script;
   }
 
   // A connection of the holder has ended. Returns what described all of them; null: there are more.
@@ -569,7 +564,7 @@ void ReplayedAsks::resume(const std::string& target, const PolicyPath& path) con
     const Script::Attempts& attempts = entry.second;
     if (attempts.empty()) continue;
     const std::shared_ptr<Script::Attempt> next = attempts.front();
-    if (next->is_kept || next->began > script_->resumed + kAskToAttempt) continue;
+    if (next->began > script_->resumed + kAskToAttempt) continue;
     const auto again = ask_of(target, path, named_peer(entry.first).address, *next);
     if (!again) continue;
     const auto make = [this, &attempts, next, asked = PolicyAsked{target, path, *again}] {

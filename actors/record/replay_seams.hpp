@@ -75,6 +75,8 @@ struct Script {
   using Attempts = std::deque<std::shared_ptr<Attempt>>;
 
   std::map<std::string, std::map<std::string, Attempts>> attempts;  ///< By authority and peer.
+  /// What the replayed runtime gave up, and the recorded one did not, by peer.
+  std::map<std::string, Attempts> kept;
   std::map<DnsName, std::deque<NameAnswered>> names;
   std::map<std::string, std::deque<Timed<ProbeAnswered>>> probes;
   std::vector<Timed<OutsideEvent>> program;  ///< Of targets and asks, since the segment began.
