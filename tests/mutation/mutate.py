@@ -114,14 +114,17 @@ class Tree:
         return self.succeeds("cmake", "--build", str(self.build_folder), "--target", *names)
 
     def passes(self, names: list[str]) -> bool:
-        """Whether all tests pass, the quick ones first. A test that fails is repeated once, because
-        the machine may be at fault. A mutant may never end, so the tests' time has a limit as soon
-        as they are measured."""
+        """Whether all tests pass, the quick ones first."""
         quick = [name for name in names if self.seconds.get(name, 0.0) < QUICK]
-        return all(self.succeeds("ctest", "--test-dir", str(self.build_folder), "-j2", "--repeat", "until-pass:2",
-                                 "--stop-on-failure", "--no-tests=error", "-R", f"^({'|'.join(some)})$",
-                                 seconds=SPARE + 10.0 * sum(map(self.seconds.get, some)) if self.seconds else None)
-                   for some in (quick, [name for name in names if name not in quick]) if some)
+        slow = [name for name in names if name not in quick]
+        return all(self.passes_at_once(some) for some in (quick, slow) if some)
+
+    def passes_at_once(self, names: list[str]) -> bool:
+        """A test that fails is repeated once, because the machine may be at fault. A mutant may never
+        end, so the tests' time has a limit as soon as they are measured."""
+        limit = SPARE + 10.0 * sum(self.seconds.get(name, 0.0) for name in names) if self.seconds else None
+        return self.succeeds("ctest", "--test-dir", str(self.build_folder), "-j2", "--repeat", "until-pass:2",
+                             "--stop-on-failure", "--no-tests=error", "-R", f"^({'|'.join(names)})$", seconds=limit)
 
     def prepare(self, names: list[str]) -> None:
         """Configures the worktree, then builds and runs the tests without a mutant."""

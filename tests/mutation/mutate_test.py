@@ -214,15 +214,19 @@ class TreeTest(unittest.TestCase):
         self.assertEqual(self.told.getvalue(), f"survived: {self.mutant}\n0 of 1 mutants were killed: 0.0 %, "
                                                "at least 50 % are wanted, interrupted after 1 of 2\n")
 
-    def test_a_test_that_fails_once_kills_nothing(self) -> None:
+    def tree_with_tests(self, tests: str) -> mutate.Tree:
         tree = mutate.Tree(self.root)
         tree.build_folder.mkdir(parents=True)
-        (tree.build_folder / "CTestTestfile.cmake").write_text("""
+        (tree.build_folder / "CTestTestfile.cmake").write_text(tests, encoding="utf-8")
+        return tree
+
+    def test_a_test_that_fails_once_kills_nothing(self) -> None:
+        tree = self.tree_with_tests("""
             add_test(flaky sh -c "echo >> flaky; test -e known || { touch known; exit 1; }")
             add_test(broken sh -c "echo >> broken; exit 1")
             add_test(later sh -c "echo >> later")
             set_tests_properties(later PROPERTIES DEPENDS broken)
-            """, encoding="utf-8")
+            """)
         for names, passes, runs in [(["flaky"], True, {"flaky": 2}), (["broken", "later"], False, {"broken": 2, "later": 0}),
                                     (["absent"], False, {})]:
             with self.subTest(names):
@@ -239,13 +243,11 @@ class TreeTest(unittest.TestCase):
         self.assertEqual(tree.succeeds.call_args.kwargs["seconds"], 60.0)
 
     def test_quick_tests_come_first_and_a_mutant_that_never_ends_is_killed(self) -> None:
-        tree = mutate.Tree(self.root)
-        tree.build_folder.mkdir(parents=True)
-        (tree.build_folder / "CTestTestfile.cmake").write_text("""
+        tree = self.tree_with_tests("""
             add_test(slow sh -c "echo slow >> order; sleep 0.3")
             add_test(quick sh -c "echo quick >> order")
             add_test(endless sh -c "sleep 600")
-            """, encoding="utf-8")
+            """)
         with mock.patch.object(mutate, "QUICK", 0.2), mock.patch.object(mutate, "SPARE", 5.0):
             self.assertTrue(tree.passes(["slow", "quick"]))
             tree.measure()
