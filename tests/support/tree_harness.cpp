@@ -10,16 +10,23 @@
 #include "lb/session/session_args.hpp"
 #include "lb/subchannel/subchannel_map_core.hpp"
 #include "lb/subchannel/sweep.hpp"
+#include "messages/each_address.hpp"
 #include "messages/invariant.hpp"
 #include "messages/overloaded.hpp"
 
 namespace signalbox::test {
 
-// Subchannel maps with more subchannels are not checked for their invariants after each event,
-// because such a check takes time in proportion to the map.
-constexpr std::size_t kCheckedSubchannels = 1'000;
+// Subchannel maps with more subchannels or more configured addresses are not checked for their
+// invariants after each event, because a check visits all of them.
+constexpr std::size_t kCheckedAddresses = 1'000;
 
 namespace {
+
+std::size_t addresses_of(const EndpointsPtr& endpoints) {
+  std::size_t count = 0;
+  if (endpoints != nullptr) each_address(*endpoints, [&count](const Address&, auto) { ++count; });
+  return count;
+}
 
 // Whether the policy path `own` is `path` itself, or a path below it.
 bool is_within(const PolicyPath& own, const std::string& path) {
@@ -45,6 +52,7 @@ struct TreeHarness::Node {
   std::optional<Publish> published;
   bool holds = false;  ///< Whether the policy ever acquired a subchannel, or kept sessions.
   std::optional<lb::SubchannelMapCore> map;
+  std::size_t configured = 0;                 ///< The addresses in the map's configuration.
   std::map<Address, Subchannel> subchannels;  ///< The subchannels of the node's map.
   std::optional<lb::SweepCore> sweeper;       ///< The sweeper of the node's map.
 
@@ -367,6 +375,7 @@ void TreeHarness::run(Node& node, LbEffect& effect) {
           [&](RebuildSoon&) { post(node.id, RebuildDue{}); },
           [&](ServeSubchannels& it) {
             if (!node.map) node.map.emplace();
+            node.configured = addresses_of(it.endpoints);
             tell_map(&node, MapGenerationStarted{it.settings, it.generation, it.endpoints});
           },
           [&](SettleSubchannels& it) { tell_map(&node, MapGenerationApplied{it.generation}); },
@@ -441,7 +450,8 @@ void TreeHarness::tell_map(Node* owner, const SubchannelMapEvent& event) {
   ++messages_;
   for (const SubchannelMapEffect& effect : owner->map->step(event, now_))
     run_map(*owner, effect);
-  if (owner->map->size() <= kCheckedSubchannels) owner->map->check_invariants();
+  if (std::max(owner->map->size(), owner->configured) <= kCheckedAddresses)
+    owner->map->check_invariants();
 }
 
 void TreeHarness::run_map(Node& owner, const SubchannelMapEffect& effect) {
