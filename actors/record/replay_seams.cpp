@@ -31,6 +31,7 @@ constexpr Duration kAskToAttempt = std::chrono::seconds(1);
 constexpr Duration kReplaced = std::chrono::seconds(1);
 
 bool lasts_after(const Script::Attempt& attempt, Instant time) {
+  if (!attempt.made && !attempt.ended) return false;  // The recording does not say.
   if (attempt.ended && attempt.ended->at <= time) return false;
   return !attempt.left || *attempt.left > time;
 }
@@ -255,7 +256,8 @@ class ReplayedConnector final : public Connector {
     };
     const Instant soon = time_.now() + (list.empty() ? Duration::zero() : kReplaced);
     std::erase_if(kept, [soon](const auto& attempt) { return !lasts_after(*attempt, soon); });
-    if (!kept.empty()) return take(kept);
+    const bool is_next_due = !list.empty() && list.front()->began <= soon;
+    if (!kept.empty() && !is_next_due) return take(kept);
     if (!list.empty() && is_failure(*list.front())) return failing = take(list);
     if (failing != nullptr && (list.empty() || time_.now() < list.front()->began)) return failing;
     failing = nullptr;

@@ -13,7 +13,7 @@
 // the recorded subchannel had any (A105).
 //
 // The replayed runtime may give up what the recorded one kept, because its sessions have no calls.
-// The peer's next attempt then goes on with the recorded one.
+// The peer's next attempt then goes on with that, unless a recorded attempt is due.
 //
 // The state with which a segment begins (RecordedEvent::carried) answers at once. A peer that could
 // not be connected to before the segment fails again until the first recorded attempt begins. A
@@ -68,7 +68,6 @@ struct Script {
     std::optional<Instant> made;
     std::optional<Timed<absl::Status>> ended;
     std::optional<Instant> left;  ///< When the recorded runtime gave it up.
-    bool is_kept = false;  ///< The replayed runtime gave it up, and the recorded one did not.
   };
 
   std::map<ServerId, std::deque<std::shared_ptr<Stream>>> streams;

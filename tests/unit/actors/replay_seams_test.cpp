@@ -217,6 +217,8 @@ TEST_CASE("replayed connector: what the recorded runtime kept for a session is t
   // The replayed runtime gives the connection up at 5 s, and asks for it again.
   const RecordedEvent again_began{seconds(7), false, ConnectBegan{1, kPeer}};
   const RecordedEvent again_made{seconds(7), false, ConnectMade{1}};
+  const RecordedEvent at_once_began{seconds(5), false, ConnectBegan{1, kPeer}};
+  const RecordedEvent at_once_refused{seconds(9), false, ConnectEnded{1, kRefused}};
 
   struct Row {
     const char* name;
@@ -235,6 +237,10 @@ TEST_CASE("replayed connector: what the recorded runtime kept for a session is t
       {"replaced by another",
        {{seconds(6), false, ConnectLeft{0}}, again_began, {seconds(9), false, ConnectMade{1}}},
        "9 connected",
+       seconds(5)},
+      {"kept beside another attempt, which was due at once",
+       {at_once_began, at_once_refused},
+       "9 connection refused",
        seconds(5)},
       {"lost meanwhile, and made again",
        {{seconds(7), false, ConnectEnded{0, kRefused}}, again_began, again_made},
@@ -255,6 +261,19 @@ TEST_CASE("replayed connector: what the recorded runtime kept for a session is t
   attempt = world.connect();
   CHECK(world.run_until(seconds(10)) == Heard{row.answer});
   CHECK(world.script->unmatched == 0);
+}
+
+TEST_CASE("replayed connector: an attempt of which nothing is known makes way for the next one",
+          "[recording]") {
+  World world({{seconds(1), false, ConnectBegan{0, kPeer}},
+               {seconds(50), false, ConnectBegan{1, kPeer}},
+               {seconds(50), false, ConnectMade{1}}});
+  auto attempt = world.connect();
+  CHECK(world.run_until(seconds(40)) ==
+        Heard{"20 " + kPeer + ": the recording does not say how this attempt to connect ended"});
+  attempt.reset();
+  attempt = world.connect();
+  CHECK(world.run_until(seconds(60)) == Heard{"50 connected"});
 }
 
 TEST_CASE("replayed connector: targets that connect in another order have their own connections",
