@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel/replay.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <map>
@@ -166,12 +167,18 @@ absl::StatusOr<channel::ExplainQuestion> question_of(const ReplayOptions& option
 }
 
 // The answer as JSON.
-absl::StatusOr<std::string> explain(const ReplayOptions& options, const channel::Replay& replay) {
+absl::StatusOr<std::string> explain(const ReplayOptions& options,
+                                    const Recording& recording,
+                                    const channel::Replay& replay) {
   const auto question = question_of(options);
   if (!question.ok()) return question.status();
   auto explanation = replay.explain_json(*question);
   if (explanation.ok() || !options.until.empty() || !replay.status().targets.empty())
     return explanation;
+  const bool was_in_use = std::ranges::any_of(recording.events, [](const RecordedEvent& event) {
+    return std::holds_alternative<TargetOpened>(event.what);
+  });
+  if (!was_in_use) return explanation;
   return absl::InvalidArgumentError(
       absl::StrCat(explanation.status().message(), "; --until gives an earlier time"));
 }
@@ -237,7 +244,7 @@ absl::StatusOr<int> replay(const ReplayOptions& options) {
   (*replay)->run(
       *end, [&](Duration at, const RuntimeStatus& status) { outcome.timeline.add(at, status); });
   if (!options.explain.empty()) {
-    auto explanation = explain(options, **replay);
+    auto explanation = explain(options, *recording, **replay);
     if (!explanation.ok()) return explanation.status();
     outcome.explanation = *std::move(explanation);
   }

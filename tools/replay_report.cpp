@@ -95,31 +95,39 @@ absl::StatusOr<std::vector<TimelineEntry>> entries_of(const OrderedJson& json,
   return entries;
 }
 
-// Only if all of these are equal, a difference of the entries is one of the builds.
+// Only if all of these are equal, a difference is one of the builds.
 struct Basis {
-  const char* key;
+  const char* place;
   const char* other;  // What differs if it is not equal.
 };
 
-constexpr Basis kBases[] = {{"recorded", "another recording"},
-                            {"events", "other events of the recording (is FILE.old missing?)"},
-                            {"until_ns", "another --until"}};
+constexpr Basis kBases[] = {{"/recorded", "another recording"},
+                            {"/events", "other events of the recording (is FILE.old missing?)"},
+                            {"/until_ns", "another --until"},
+                            {"/explanation/method", "another --explain"},
+                            {"/explanation/target", "another --target"},
+                            {"/explanation/seed", "another --seed"}};
 
 absl::Status compare_bases(const OrderedJson& here,
                            const OrderedJson& there,
                            const std::string& name) {
+  const auto at = [](const OrderedJson& json, const char* place) {
+    const OrderedJson::json_pointer pointer(place);
+    return json.contains(pointer) ? json[pointer] : OrderedJson();
+  };
   for (const Basis& basis : kBases) {
-    if (!there.contains(basis.key)) return no_output(name);
-    if (here[basis.key] == there[basis.key]) continue;
+    const OrderedJson own = at(here, basis.place);
+    const OrderedJson other = at(there, basis.place);
+    if (own == other) continue;
     return absl::InvalidArgumentError(absl::StrCat(name,
                                                    ": cannot be compared, it is of ",
                                                    basis.other,
                                                    ": ",
-                                                   basis.key,
+                                                   basis.place,
                                                    " is ",
-                                                   there[basis.key].dump(),
+                                                   one_line(other.dump()),
                                                    " there and ",
-                                                   here[basis.key].dump(),
+                                                   one_line(own.dump()),
                                                    " here"));
   }
   return absl::OkStatus();
