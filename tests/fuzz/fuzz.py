@@ -144,6 +144,7 @@ class Fuzzing:
         del self.running[target]
         log_text = self.log_of(target).read_text(encoding="utf-8", errors="replace")
         outcome = outcome_of(target, Path(arguments[0]), log_text, status, time.monotonic() - begun)
+        say(f"{target}: ran for {outcome.seconds:.0f} s")
         if outcome.findings:
             say("\n  ".join([f"{target}: FOUND something, see {self.log_of(target)}", *summary_of(log_text)]))
         return outcome

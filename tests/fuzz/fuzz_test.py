@@ -51,9 +51,10 @@ class FuzzTest(unittest.TestCase):
         return path.read_text(encoding="utf-8").splitlines()
 
     def test_every_target_is_run_and_counted(self) -> None:
-        status, said, _ = self.run_it("90")
+        status, said, told = self.run_it("90")
         self.assertEqual(status, 0)
         for target in fuzz.TARGETS:
+            self.assertIn(f"fuzz: {target}: ran for 0 s\n", told)
             self.assertRegex(said, rf"(?m)^{target} +1,234 ")
         self.assertRegex(said, rf"(?m)^all +{1234 * len(fuzz.TARGETS):,} ")
 

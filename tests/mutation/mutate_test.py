@@ -244,11 +244,11 @@ class TreeTest(unittest.TestCase):
 
     def test_quick_tests_come_first_and_a_mutant_that_never_ends_is_killed(self) -> None:
         tree = self.tree_with_tests("""
-            add_test(slow sh -c "echo slow >> order; sleep 0.3")
+            add_test(slow sh -c "echo slow >> order; sleep 1")
             add_test(quick sh -c "echo quick >> order")
             add_test(endless sh -c "sleep 600")
             """)
-        with mock.patch.object(mutate, "QUICK", 0.2), mock.patch.object(mutate, "SPARE", 5.0):
+        with mock.patch.object(mutate, "QUICK", 0.5), mock.patch.object(mutate, "SPARE", 5.0):
             self.assertTrue(tree.passes(["slow", "quick"]))
             tree.measure()
             (tree.build_folder / "order").unlink()

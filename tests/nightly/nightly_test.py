@@ -43,7 +43,7 @@ def said_by(words: list[str], environment: dict[str, str]) -> str:
     """What a command prints if all goes well, and fast."""
     if "fuzz" in words:
         share = int(words[2]) * parts.FUZZED_AT_A_TIME / FUZZ_TARGETS
-        return f"fuzz: ads: {share:.0f} s\nall  {RESOURCES_A_SECOND * int(words[2]):,}  12"
+        return f"fuzz: ads: ran for {share:.0f} s\nall  {RESOURCES_A_SECOND * int(words[2]):,}  12"
     if "--kill-seconds" in words:
         return "  killed             60.0 s     60001         0     14431.1 ms     56.5 s"
     if "calls" in words:

@@ -128,7 +128,7 @@ def properties(cases: int) -> list[Command]:
 
 def fuzzed_seconds(each: int) -> list[Command]:
     seconds = ceil(each * FUZZ_TARGETS / FUZZED_AT_A_TIME)
-    return [run("fuzz", str(seconds), "--seed", "{seed}", counted=r"^fuzz: \w+: (\d+) s$", seconds=seconds)]
+    return [run("fuzz", str(seconds), "--seed", "{seed}", counted=r"^fuzz: \w+: ran for (\d+) s$", seconds=seconds)]
 
 
 PARTS = (

@@ -337,8 +337,12 @@ TEST_CASE("explain: where nothing runs, round_robin's turn is drawn by the seed"
         [&](const PickStep& step) { lines.push_back(testing::to_line(step)); },
         Turns::kBySeed);
     const ClusterName cluster("orders");
-    world.tree.picker()->explain({.cluster = &cluster, .seed = seed}, trace);
-    return of_part(lines, "round_robin").back();
+    const PickResult result =
+        world.tree.picker()->explain({.cluster = &cluster, .seed = seed}, trace);
+    const std::string line = of_part(lines, "round_robin").back();
+    CHECK(absl::StrContains(
+        line, std::get<Complete>(result.outcome).connection->address().str() + "; drawn by"));
+    return line;
   };
   std::set<std::string> all;
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
