@@ -23,6 +23,7 @@ RETURN = re.compile(r"^\s+if \(.*\) (?:co_)?(?:return\b.*|continue|break);$")
 CALL = re.compile(r"^\s+[\w.:\[\]*]+(?:(?:->|\.|::)\w+|\([^;{}]*\)|\[[^\]]*\])*\([^;{}]*\);$")
 ASSIGNMENT = re.compile(r"^\s+[\w.\->\[\]*]+ [+\-*|&]?= [^;{}]*;$")
 ENUMERATOR = re.compile(r"\b(\w+)::(k[A-Z]\w*)\b")
+INVARIANT = re.compile(r"\bSIGNALBOX_INVARIANT\([^;]*\);")
 NO_CODE = re.compile(r"^(?:\S|\s*(?:$|static_assert\b|template\b|using\b|return;))")
 
 
@@ -39,9 +40,12 @@ class Mutant:
 
 
 def blanked(text: str) -> str:
-    """The code with spaces in place of comments and strings. All other characters keep their
-    places."""
-    return TOKEN.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    """The code with spaces in place of comments, strings and invariants. All other characters keep
+    their places."""
+    def blank(match: re.Match) -> str:
+        return re.sub(r"[^\n]", " ", match[0])
+
+    return INVARIANT.sub(blank, TOKEN.sub(blank, text))
 
 
 def enumerators_of(texts: list[str]) -> dict[str, list[str]]:

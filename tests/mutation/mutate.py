@@ -11,6 +11,7 @@ too many survived, 2 the run was not possible, or the tests fail without a mutan
 was interrupted. An interrupted run prints what it has."""
 
 import argparse
+import contextlib
 import os
 import random
 import re
@@ -76,6 +77,29 @@ def draw(root: Path, seed: int) -> list[Mutant]:
     return mutants
 
 
+def again(mutants: list[Mutant], told: str) -> list[Mutant]:
+    """The mutants that an earlier output names as survivors. Their lines may stand elsewhere now."""
+    def change(text: str) -> str:
+        return re.sub(r":\d+: ", ": ", text, count=1)
+
+    survivors = [line.removeprefix("survived: ") for line in told.splitlines() if line.startswith("survived: ")]
+    missing = {change(text): text for text in survivors}
+    found = [mutant for mutant in mutants if change(str(mutant)) in missing]
+    for mutant in found:
+        missing.pop(change(str(mutant)), None)
+    for text in missing.values():
+        say(f"no longer in the sources: {text}")
+    if not found:
+        raise CannotRun("found no survivor of the earlier output in the sources")
+    return found
+
+
+def end_group(process: subprocess.Popen, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):  # It may have ended already.
+        os.killpg(process.pid, number)
+    process.wait()
+
+
 class Tree:
     """A git worktree of HEAD with its own build, so the checkout is never changed."""
 
@@ -102,12 +126,10 @@ class Tree:
             try:
                 return process.wait(seconds) == 0
             except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+                end_group(process, signal.SIGKILL)
                 return False
             except KeyboardInterrupt:
-                os.killpg(process.pid, signal.SIGTERM)
-                process.wait()
+                end_group(process, signal.SIGTERM)
                 raise
 
     def build(self, names: list[str]) -> bool:
@@ -212,6 +234,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--count", type=positive, default=30, metavar="N", help="so many mutants that compile; by default 30")
     parser.add_argument("--seed", type=positive, default=1, metavar="S", help="which ones; by default 1")
     parser.add_argument("--at-least", type=float, default=92.0, metavar="PERCENT", help="so many must be killed; by default 92")
+    parser.add_argument("--again", type=Path, metavar="FILE", help="only the survivors that FILE names, an earlier output")
     parser.add_argument("--list", action="store_true", help="print the mutants, and build nothing")
     return parser.parse_args(arguments)
 
@@ -225,9 +248,14 @@ def main(arguments: list[str]) -> int:
             say(f"{len(mutants):,} mutants in all")
             return 0
         (ROOT / "build" / "mutation").mkdir(parents=True, exist_ok=True)
+        told = read(options.again) if options.again else None
         tree = Tree(ROOT)
-        return run(options, draw(tree.path, options.seed), tree)
-    except (CannotRun, subprocess.CalledProcessError) as error:
+        mutants = draw(tree.path, options.seed)
+        if told is not None:
+            mutants = again(mutants, told)
+            options.count = len(mutants)
+        return run(options, mutants, tree)
+    except (CannotRun, OSError, UnicodeError, subprocess.CalledProcessError) as error:
         say(str(error))
         return 2
 

@@ -28,7 +28,9 @@ int f(int a, int b) {
   total_ = a + b;
   if (is_open(a) && !done)
     begin();
-  std::vector<int> none;
+  SIGNALBOX_INVARIANT(a == b &&
+                          is_open(b),
+                      "a; b");
   return compute(a,
                  b) ? true : false;
 }
@@ -50,15 +52,15 @@ class MenuTest(unittest.TestCase):
             ("logical", [(9, "if (is_open(a) || !done)")]),
             ("arithmetic", [(8, "total_ = a - b;")]),
             ("enum", [(7, "states.push_back(State::kConnecting);")]),
-            ("constant", [(13, "b) ? false : false;"), (13, "b) ? true : true;")]),
+            ("constant", [(15, "b) ? false : false;"), (15, "b) ? true : true;")]),
             ("early return", [(5, "")]),
             ("statement", [(7, ""), (8, "")]),
         ]:
             with self.subTest(kind):
                 self.assertEqual(lines_of(kind), wanted)
 
-    def test_comments_strings_and_what_stands_at_the_margin_are_left_alone(self) -> None:
-        self.assertFalse({one.line for one in mutants_of("a.cpp", TEXT, VALUES)} & {1, 2, 3, 4, 6, 11, 14, 15})
+    def test_comments_strings_invariants_and_what_stands_at_the_margin_are_left_alone(self) -> None:
+        self.assertFalse({one.line for one in mutants_of("a.cpp", TEXT, VALUES)} & {1, 2, 3, 4, 6, 11, 12, 13, 14, 16, 17})
         self.assertEqual([len(line) for line in blanked(TEXT).split("\n")], [len(line) for line in TEXT.split("\n")])
 
     def test_a_mutant_changes_its_line_alone_and_says_how(self) -> None:
@@ -97,6 +99,15 @@ class DrawTest(unittest.TestCase):
         paths = {one.path for one in self.first}
         self.assertLess({"lb/pick/router.hpp", "lb/session/find_cookie.hpp", "lb/shrink.hpp"}, paths)
         self.assertNotIn("lb/policy.hpp", paths)
+
+    def test_survivors_of_an_earlier_output_are_found_where_their_lines_stand(self) -> None:
+        one, other = Mutant("a.cpp", 7, "enum", "  a;", "  b;"), Mutant("a.cpp", 8, "enum", "  c;", "  d;")
+        told = f"{'survived: ' + str(one).replace(':7:', ':5:')}\nsurvived: gone.cpp:1: enum: x  =>  y\n1 of 3 mutants\n"
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertEqual(mutate.again([other, one], told), [one])
+            self.assertEqual(said.getvalue(), "mutate: no longer in the sources: gone.cpp:1: enum: x  =>  y\n")
+            with self.assertRaisesRegex(mutate.CannotRun, "found no survivor of the earlier output"):
+                mutate.again([other], told)
 
     def test_programs_that_include_the_header_come_first_and_all_of_the_layer_after_them(self) -> None:
         near, rest = mutate.programs_for(mutate.ROOT, "lb/tree/priority.cpp")
@@ -183,6 +194,12 @@ class TreeTest(unittest.TestCase):
             mutate.Tree(self.root).succeeds("sh", "-c", f"exec 3> '{alive}'; sleep 600 & echo it runs >&3; wait")
         thread.join(30)
         self.assertFalse(thread.is_alive(), "what the command started still runs")
+
+    def test_what_has_ended_already_is_ended_without_an_error(self) -> None:
+        process = subprocess.Popen(["true"], start_new_session=True)
+        process.wait()
+        mutate.end_group(process, signal.SIGTERM)
+        self.assertEqual(process.returncode, 0)
 
     def test_tests_that_fail_without_a_mutant_judge_nothing(self) -> None:
         tree = self.tree(True, [False])
