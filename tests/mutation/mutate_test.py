@@ -181,17 +181,25 @@ class TreeTest(unittest.TestCase):
     def test_an_interrupt_ends_all_that_a_command_started(self) -> None:
         alive = self.root / "alive"  # A FIFO: it ends when all processes that write to it have ended.
         os.mkfifo(alive)
+        waits = threading.Event()
+        real_wait = subprocess.Popen.wait
+
+        def wait(process: subprocess.Popen, timeout: float | None = None) -> int:
+            waits.set()
+            return real_wait(process, timeout)
 
         def interrupt() -> None:
             with alive.open(encoding="utf-8") as processes:
                 processes.readline()
+                waits.wait(30)
                 os.kill(os.getpid(), signal.SIGINT)
                 processes.read()
 
         thread = threading.Thread(target=interrupt, daemon=True)
         thread.start()
-        with self.assertRaises(KeyboardInterrupt):
-            mutate.Tree(self.root).succeeds("sh", "-c", f"exec 3> '{alive}'; sleep 600 & echo it runs >&3; wait")
+        tree = mutate.Tree(self.root)
+        with self.assertRaises(KeyboardInterrupt), mock.patch.object(subprocess.Popen, "wait", wait):
+            tree.succeeds("sh", "-c", f"exec 3> '{alive}'; sleep 600 & echo it runs >&3; wait")
         thread.join(30)
         self.assertFalse(thread.is_alive(), "what the command started still runs")
 
