@@ -722,6 +722,8 @@ TEST_CASE("ads session: names that are given up do not hold up new ones, but one
   SECTION("with a new name") {
     CHECK(session.subscribe(kLds, {"a", "e"}) ==
           Lines{"send 1: LDS v1/n1 [a e]", "asked LDS [a e]"});
+    // This request had all changes and ended their wait, so the next change starts a timer.
+    CHECK(session.subscribe(kLds, {"a", "e", "f"}) == Lines{"timer request"});
   }
   SECTION("with the next answer") {
     CHECK(session.bytes(1, "LDS v2 n2").front() == "send 1: LDS v2/n2 [a b]");
@@ -765,6 +767,18 @@ TEST_CASE("ads session: nothing that was wanted meanwhile makes a type start wit
   REQUIRE(session.subscribe(kRds, {}) == Lines{"timer request"});
   REQUIRE(session.subscribe(kRds, {"t"}).empty());
   CHECK(session.elapse() == Lines{"send 1: RDS /n1 [t]", "asked RDS [t]"});
+  CHECK(session.bytes(1, "RDS v2 n2 bad").front() == "send 1: RDS /n2 [t] NACK 3: bad");
+}
+
+TEST_CASE("ads session: a change that waited, and was undone, leaves the next one to wait",
+          "[xds][ads_session]") {
+  Session session;
+  session.subscribe(kLds, {"a"});
+  session.opened(1);
+  REQUIRE(session.subscribe(kLds, {"a", "b"}) == Lines{"timer request"});
+  CHECK(session.subscribe(kLds, {"a"}).empty());
+  CHECK(session.elapse().empty());
+  CHECK(session.subscribe(kLds, {"a", "c"}) == Lines{"timer request"});
 }
 
 TEST_CASE("ads session: while a request has not left the next one waits, and tells of no names",
@@ -802,6 +816,12 @@ TEST_CASE("ads session: while a request has not left the next one waits, and tel
     CHECK(session.written(1) == Lines{"asked CDS [a]", "send 1: CDS v1/n1 []"});
     CHECK(session.written(1) == Lines{"asked EDS [e]"});
     CHECK(session.written(1) == Lines{"asked CDS []", "send 1: CDS /n1 [c]"});
+  }
+  SECTION("an ACK has the names that were wanted again before its response came") {
+    session.subscribe(kCds, {});
+    session.subscribe(kCds, {"c"});
+    session.bytes(1, "CDS v1 n1");
+    CHECK(session.written(1) == Lines{"asked CDS [a]", "send 1: CDS v1/n1 [c]"});
   }
   SECTION("and the end of the stream ends it") {
     session.closed(1);

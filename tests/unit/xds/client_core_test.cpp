@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +24,7 @@ using tests::eds;
 using tests::eds_cluster;
 using tests::lds;
 using tests::locality;
+using tests::rds;
 
 constexpr auto kCds = ResourceType::kCluster;
 
@@ -207,6 +209,32 @@ TEST_CASE("client core: absence says nothing where a response need not be comple
   }
 }
 
+TEST_CASE("client core: a listener is deleted by its absence, and routes are not",
+          "[xds][client][A88]") {
+  Client client;
+  client.watch(1, lds("l"));
+  client.watch(1, rds("r"));
+  client.watch(1, cds("a"));
+  const auto receive = [&](ResourceType type, std::vector<ReceivedResource> resources) {
+    return client.report(ResourcesReceived{type, "v", std::move(resources), {}});
+  };
+  receive(ResourceType::kListener, {{"l", Resource{tests::rds_listener("l", "r")}}});
+  receive(ResourceType::kRouteConfig, {{"r", Resource{tests::routes_to("r", {"a"})}}});
+  receive(kCds, {good("a")});
+  CHECK(receive(ResourceType::kRouteConfig, {}) == Lines{"count 0 0"});
+  CHECK(receive(ResourceType::kListener, {}) ==
+        Lines{"1: l ambient NOT_FOUND: LDS resource \"l\" was deleted", "count 0 0"});
+}
+
+TEST_CASE("client core: invalid resources without a name are counted, listed or not",
+          "[xds][client][metrics]") {
+  Client client;
+  client.watch(1, cds("a"));
+  ResourcesReceived received{kCds, "v", {good("a"), bad("b")}, {"undecodable"}};
+  received.more_unnamed = 2;
+  CHECK(client.report(received) == Lines{"1: a value", "count 1 4"});
+}
+
 TEST_CASE("client core: an unchanged resource is not told again", "[xds][client]") {
   Client client;
   client.watch(1, cds("a"));
@@ -242,6 +270,12 @@ TEST_CASE("client core: what does not come within 15 s is told as that", "[xds][
   SECTION("not for a second request on the same stream, which changes nothing") {
     client.watch(1, cds("b"));
     CHECK(client.asked({"a", "b"}) == Lines{"timer CDS/b"});
+  }
+  SECTION("whatever is asked for of another type") {
+    client.watch(1, eds("e"));
+    CHECK(client.report(SubscriptionSent{ResourceType::kEndpoints, {"e"}}) == Lines{"timer EDS/e"});
+    CHECK(client.report(SubscriptionSent{ResourceType::kEndpoints, {}}) == Lines{"cancel EDS/e"});
+    CHECK_FALSE(client.step(TimerFired{first.timer}).empty());
   }
   SECTION("not while there is no stream, and from the start on the next one") {
     CHECK(client.asked({}) == Lines{"cancel CDS/a"});

@@ -148,9 +148,22 @@ TEST_CASE("dump: every way not to have a resource has its state", "[xds][client]
   SECTION("its name is nobody's") {
     Client client(options);
     client.watch(1, cds("xdstp://west/envoy.config.cluster.v3.Cluster/a"));
+    CHECK(cache_state(only(client)) == "does_not_exist");
     CHECK(only(client).server.empty());
     CHECK(only(client).failure);
   }
+}
+
+TEST_CASE("dump: the gauges follow each number up and down", "[xds][client][metrics]") {
+  Client client(one_server());
+  client.watch(1, cds("a"));
+  CHECK(client.gauges.at("CDS requested") == 1);
+  client.watch(1, cds("b"));
+  client.watch(1, cds("c"));
+  CHECK(client.gauges.at("CDS requested") == 3);
+  client.receive({good("a"), good("b")});
+  CHECK(client.gauges.at("CDS requested") == 1);
+  CHECK(client.gauges.at("CDS acked") == 2);
 }
 
 TEST_CASE("dump: servers are told with what is wrong with them", "[xds][client][A40]") {

@@ -3,6 +3,7 @@
 // Details of the client core with several servers and authorities. tests/spec/a47_federation_test
 // and a71_fallback_test have the behaviour that the gRFCs describe.
 #include <algorithm>
+#include <string>
 
 #include <catch2/catch.hpp>
 
@@ -208,6 +209,41 @@ TEST_CASE("fallback: a server that was left is asked again only for what is want
   CHECK(client.watch(1, eds("e")) == Lines{"subscribe EDS [e]", "subscribe EDS [e] at 1"});
 }
 
+TEST_CASE("fallback: the next server is asked for the resources of all types",
+          "[xds][client][A71]") {
+  Client client(three_servers());
+  client.watch(1, tests::lds("l"));
+  client.watch(1, tests::rds("r"));
+  client.watch(1, cds("a"));
+  client.watch(1, eds("e"));
+  CHECK(client.server(lost("a")) == Lines{"subscribe LDS [l] at 1",
+                                          "subscribe RDS [r] at 1",
+                                          "subscribe CDS [a] at 1",
+                                          "subscribe EDS [e] at 1"});
+}
+
+TEST_CASE("fallback: a late report of a server that is not in use starts no timer later",
+          "[xds][client][A57][A71]") {
+  Client client(three_servers());
+  client.watch(1, cds("a"));
+  CHECK(client.asked({"a"}, 1).empty());
+  CHECK(client.server(lost("a")) == Lines{"subscribe CDS [a] at 1"});
+}
+
+TEST_CASE("fallback: what a server refused before it was left is waited for when it is asked again",
+          "[xds][client][A57][A71]") {
+  Client client(three_servers());
+  client.watch(1, cds("a"));
+  client.watch(1, cds("b"));
+  client.server(lost("a"));
+  client.asked({"a", "b"}, 1);
+  client.receive({bad("a")}, 1);
+  client.receive({good("b")});  // Server 0 is back, so server 1 is left.
+  client.watch(1, cds("c"));
+  client.server(lost("a"));
+  CHECK(client.asked({"a", "b", "c"}, 1) == Lines{"timer CDS/a", "timer CDS/c"});
+}
+
 // --- federation -------------------------------------------------------------
 
 TEST_CASE("federation: a shared server that an authority left takes nothing of it away",
@@ -222,6 +258,22 @@ TEST_CASE("federation: a shared server that an authority left takes nothing of i
   client.receive({good(in("east", "b"))}, 1);
   CHECK(client.receive({good("a")}, 0) == Lines{"count 1 0"});
   CHECK(client.receive({good("a"), bad(east)}, 0) == Lines{"count 1 1"});
+}
+
+TEST_CASE("federation: a response restarts no timer of an authority that uses its server already",
+          "[xds][client][A47][A57][A71]") {
+  ClientOptions options = two_authorities();
+  options.authorities["west"] = {1};
+  Client client(options);
+  const std::string b = in("west", "b");
+  const std::string c = in("west", "c");
+  client.watch(1, cds(in("east", "a")));
+  client.watch(1, cds(b));
+  client.watch(1, cds(c));
+  client.server(lost("east"), 1);  // The authority east falls back to server 0.
+  CHECK(client.asked({b, c}, 1) == Lines{"timer CDS/" + b, "timer CDS/" + c});
+  CHECK(client.receive({good(b)}, 1) ==
+        Lines{"cancel CDS/" + b, "1: " + b + " value", "count 1 0"});
 }
 
 }  // namespace signalbox::xds

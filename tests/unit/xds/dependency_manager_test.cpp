@@ -5,6 +5,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -41,6 +42,7 @@ TEST_CASE("dependency manager: follows listener, routes, clusters and endpoints 
   CHECK(world.resolve("host:1", {"10.0.0.1:1"}) == Lines{"config"});
 
   REQUIRE(world.config != nullptr);
+  CHECK(world.config->authority == "orders.example");
   CHECK(world.config->listener->name == "orders");
   CHECK(world.config->virtual_host == world.config->route_config->virtual_hosts.data());
   CHECK(world.clusters() == std::set<std::string>{"a", "b"});
@@ -258,6 +260,10 @@ TEST_CASE("dependency manager: a move to routes that cannot be had keeps those i
   SECTION("but not where they do not exist") {
     CHECK(world.gone(rds("r2")) == Lines{"error", "unwatch CDS a", "unwatch EDS a-eds"});
   }
+  SECTION("and does not use what still comes of the routes before") {
+    CHECK(world.set(rds("r1"), routes_to("r1", {"b"})).empty());
+    CHECK(world.set(rds("r2"), routes_to("r2", {"c"})) == Lines{"watch CDS c"});
+  }
 }
 
 TEST_CASE("dependency manager: routes in use that are revoked fail the target",
@@ -296,6 +302,29 @@ TEST_CASE("dependency manager: nothing is emitted when nothing changed", "[xds][
   CHECK(world.set(eds("a-eds"), same).empty());
   CHECK(world.reference({"a"}).empty());
   CHECK(world.ambient(cds("a"), absl::OkStatus()).empty());
+}
+
+// The manager itself, because DependencyWorld hides timers of zero length.
+TEST_CASE("dependency manager: what it does not watch, and what changes nothing, has no effect",
+          "[xds][depend][A74]") {
+  DependencyManager manager({"xds:///t", "l", "t", "n", 1, MissingLeaf::kSkip, {}});
+  const auto step = [&](const DependencyEvent& event) { return manager.step(event, Instant{}); };
+  const auto set = [&](const ResourceKey& key, Resource resource) {
+    return step(ResourcesChanged{{ResourceChanged{key, std::move(resource)}}});
+  };
+  manager.start();
+  set(lds("l"), inline_listener("l", routes_to("r", {"a"})));
+  set(cds("a"), eds_cluster("a", "e"));
+  REQUIRE(set(eds("e"), endpoints({{locality("l", {"1"})}})).size() == 1);
+  for (const ResourceKey& key : {lds("x"), rds("x"), cds("x"), eds("x")}) {
+    CAPTURE(to_string(key.type));
+    CHECK(step(ResourcesChanged{{ResourceChanged{key, absl::NotFoundError("gone")}}}).empty());
+    CHECK(step(ResourcesChanged{{AmbientErrorChanged{key, kLost}}}).empty());
+  }
+  CHECK(step(NameResolved{DnsName{"x:1"}, absl::UnavailableError("no such host")}).empty());
+  CHECK(step(ReresolutionRequested{}).empty());
+  CHECK(step(ClientReplaced{}).empty());
+  CHECK(step(TimerFired{TimerId{"x", 1}}).empty());
 }
 
 TEST_CASE("dependency manager: what did not change is the same pointer", "[xds][depend][A74]") {
@@ -587,6 +616,22 @@ TEST_CASE("dependency manager: EDS without localities is one empty priority, wit
   REQUIRE(world.leaf("a").endpoints->priorities.size() == 1);
   CHECK(world.leaf("a").endpoints->priorities[0].localities.empty());
   CHECK(world.leaf("a").endpoints->drops.size() == 1);
+}
+
+TEST_CASE("dependency manager: EDS with localities that all lack a weight is told in the note",
+          "[xds][depend][A27]") {
+  DependencyWorld world;
+  world.route_to({"a"});
+  world.set(cds("a"), eds_cluster("a", "e"));
+  auto unweighted = std::make_shared<Endpoints>();
+  unweighted->unweighted_localities = 1;
+  world.set(eds("e"), Resource{EndpointsPtr(unweighted)});
+  REQUIRE(world.leaf("a").endpoints != nullptr);
+  CHECK(world.leaf("a").resolution_note ==
+        "xds:///orders: EDS resource \"e\": none of its 1 localities counts: load_balancing_weight "
+        "is 0 or unset; set it to 1 or more (node ID: node-1)");
+  world.set(eds("e"), endpoints({{locality("l", {"1"})}}));
+  CHECK(world.leaf("a").resolution_note.empty());
 }
 
 // --- names -------------------------------------------------------------------

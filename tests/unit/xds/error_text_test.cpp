@@ -2,8 +2,11 @@
 #include "xds/depend/error_text.hpp"
 
 #include <string>
+#include <vector>
 
 #include <catch2/catch.hpp>
+
+#include "xds/client/resource_text.hpp"
 
 namespace signalbox::xds {
 namespace {
@@ -20,6 +23,15 @@ TEST_CASE("error_text: names the node where it has an ID, and says nothing of it
   CHECK(nameless.explain(key, refused) == "xds:///orders: EDS resource \"e\": connection refused");
   CHECK(nameless.unavailable("no configuration").message() == "xds:///orders: no configuration");
   CHECK(nameless.node().empty());
+}
+
+TEST_CASE("error_text: of many names, eight are listed", "[xds]") {
+  std::vector<std::string> names(8, "n");
+  const std::string eight = R"("n", "n", "n", "n", "n", "n", "n", "n")";
+  CHECK(listed(names) == eight);
+  names.emplace_back("m");
+  CHECK(listed(names) == eight + " and 1 more");
+  CHECK(listed({}).empty());
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
 #include <catch2/catch.hpp>
 
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
@@ -129,15 +131,25 @@ TEST_CASE("known_resources: under other options everything is parsed again",
 
 TEST_CASE("known_resources: repeated resources share the budget of patterns with new ones",
           "[xds][parse][limits]") {
-  const auto routes = [](const std::string& name, const std::string& pattern) {
+  const auto routes = [](const std::string& name, const std::string& route) {
     return absl::StrCat("resources { [",
                         std::string(kRouteConfigurationTypeUrl),
                         "] { name: \"",
                         name,
-                        "\" virtual_hosts { domains: \"*\" routes { match { safe_regex { regex: \"",
-                        pattern,
-                        "\" } } route { cluster: \"c\" } } } } } ");
+                        "\" virtual_hosts { domains: \"*\" routes { ",
+                        route,
+                        " } } } } ");
   };
+  const auto in_path = [](const std::string& pattern) {
+    return "match { safe_regex { regex: \"" + pattern + "\" } } route { cluster: \"c\" }";
+  };
+  const std::string old = GENERATE_COPY(
+      in_path("/a.*"),
+      "match { prefix: \"\" headers { name: \"x\" string_match { safe_regex { regex: \"a\" } } } } "
+      "route { cluster: \"c\" }",
+      "match { prefix: \"\" } route { cluster: \"c\" hash_policy { header { header_name: \"x\" "
+      "regex_rewrite { pattern { regex: \"a\" } substitution: \"b\" } } } }");
+  INFO(old);
   const auto response = [](const std::string& resources) {
     return serialise<DiscoveryResponse>(
         absl::StrCat("version_info: \"7\" nonce: \"n3\" type_url: \"",
@@ -148,15 +160,95 @@ TEST_CASE("known_resources: repeated resources share the budget of patterns with
   ParseOptions options;
   options.limits.max_regexes = 1;
   KnownResources known;
-  REQUIRE(decode_response(response(routes("old", "/a.*")), options, &known)->nack_detail.empty());
+  REQUIRE(decode_response(response(routes("old", old)), options, &known)->nack_detail.empty());
 
-  const auto decoded =
-      decode_response(response(routes("new", "/b.*") + routes("old", "/a.*")), options, &known);
+  const auto decoded = decode_response(
+      response(routes("new", in_path("/b.*")) + routes("old", old)), options, &known);
 
   REQUIRE(decoded.ok());
   CHECK(decoded->received.resources.at(0).resource.ok());
   CHECK(decoded->received.resources.at(1).rejection ==
         Rejection{RejectionReason::kLimit, "max_regexes"});
+}
+
+namespace {
+
+/// A way to write a pattern into a resource.
+struct PatternPlace {
+  absl::string_view type_url;
+  std::string before;  ///< The fields before the pattern. NAME stands for the resource's name.
+  std::string after;
+};
+
+const std::string kManager =
+    "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
+
+PatternPlace in_listener() {
+  return {kListenerTypeUrl,
+          "name: \"NAME\" api_listener { api_listener { [type.googleapis.com/" + kManager +
+              "] { http_filters { name: \"router\" typed_config { [type.googleapis.com/"
+              "envoy.extensions.filters.http.router.v3.Router] {} } } route_config { "
+              "virtual_hosts { domains: \"*\" routes { route { cluster: \"c\" } match { "
+              "safe_regex { regex: \"",
+          "\" } } } } } } } }"};
+}
+
+PatternPlace in_cluster() {
+  return {kClusterTypeUrl,
+          "name: \"NAME\" type: EDS eds_cluster_config { eds_config { ads {} } } "
+          "transport_socket { typed_config { [type.googleapis.com/"
+          "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext] { common_tls_context { "
+          "validation_context { ca_certificate_provider_instance { instance_name: \"roots\" } "
+          "match_subject_alt_names { safe_regex { regex: \"",
+          "\" } } } } } } }"};
+}
+
+}  // namespace
+
+TEST_CASE("known_resources: repeated patterns of a listener or a cluster count, and once",
+          "[xds][parse][limits]") {
+  const PatternPlace place = GENERATE(in_listener(), in_cluster());
+  CAPTURE(place.type_url);
+  const auto resource = [&](const std::string& name, const std::string& pattern) {
+    return absl::StrCat("resources { [",
+                        place.type_url,
+                        "] { ",
+                        absl::StrReplaceAll(place.before, {{"NAME", name}}),
+                        pattern,
+                        place.after,
+                        " } } ");
+  };
+  ParseOptions options;
+  options.certificate_providers = {"roots"};
+  options.limits.max_regexes = 1;
+  KnownResources known;
+  const auto decode = [&](const std::string& resources) {
+    const auto decoded = decode_response(serialise<DiscoveryResponse>(absl::StrCat(
+                                             "type_url: \"", place.type_url, "\" ", resources)),
+                                         options,
+                                         &known);
+    REQUIRE(decoded.ok());
+    return decoded->received.resources;
+  };
+  const std::string old = resource("old", "a");
+  REQUIRE(decode(old).at(0).resource.ok());
+  const Rejection beyond{RejectionReason::kLimit, "max_regexes"};
+
+  SECTION("before a new pattern") {
+    const auto received = decode(old + resource("new", "b"));
+    CHECK(received.at(0).resource.ok());
+    CHECK(received.at(1).rejection == beyond);
+  }
+  SECTION("after a new pattern") {
+    const auto received = decode(resource("new", "b") + old);
+    CHECK(received.at(0).resource.ok());
+    CHECK(received.at(1).rejection == beyond);
+  }
+  SECTION("not beside the same pattern") {
+    const auto received = decode(old + resource("new", "a"));
+    CHECK(received.at(0).resource.ok());
+    CHECK(received.at(1).resource.ok());
+  }
 }
 
 }  // namespace signalbox::xds::known_resources_test

@@ -212,6 +212,9 @@ TEST_CASE("parse_cluster: connect_timeout is gRPC's 20 s where it is not set",
   // More than 292 years do not fit into nanoseconds, so the timeout is cut to 100 years.
   const auto longest = parse("connect_timeout { seconds: 315576000000 nanos: 999999999 }");
   CHECK(value_of<Cluster>(longest).connect_timeout == std::chrono::hours(24 * 36'525));
+  const auto just_longer = parse("connect_timeout { seconds: 3155760000 nanos: 5 }");
+  CHECK(value_of<Cluster>(just_longer).connect_timeout ==
+        value_of<Cluster>(longest).connect_timeout);
 }
 
 TEST_CASE("parse_cluster: a connect_timeout out of range is an error",

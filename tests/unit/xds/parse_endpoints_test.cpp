@@ -101,6 +101,10 @@ TEST_CASE("parse_endpoints: a locality without weight is left out unread", "[xds
   REQUIRE(endpoints.priorities.size() == 1);
   REQUIRE(endpoints.priorities[0].localities.size() == 1);
   CHECK(endpoints.priorities[0].localities[0]->name.zone == "a");
+  // Their number is told only where no locality has a weight.
+  CHECK(endpoints.unweighted_localities == 0);
+  CHECK(value_of<Endpoints>(parse("endpoints {} " + locality("a", 0, endpoint(1), 0)))
+            .unweighted_localities == 2);
 }
 
 TEST_CASE("parse_endpoints: priorities with a weighted locality have no gaps",
@@ -362,6 +366,15 @@ TEST_CASE("parse_endpoints: an endpoint may be probed elsewhere, or not at all",
   CHECK_FALSE(endpoints == value_of<Endpoints>(parse(locality("a", 0, endpoint(1)))));
   CHECK(error_in(locality("a", 0, checked("1.1.1.1", "port_value: 65536"))) ==
         kFirst + ".endpoint.health_check_config.port_value: must be at most 65535, found 65536");
+  CHECK(error_in(locality("a", 0, checked("1.1.1.1", "port_value: 65535"))).empty());
+  // A runtime without active health checks does not read them.
+  ParseOptions unchecked;
+  unchecked.health_checks = false;
+  const auto unread = parse_endpoints(
+      serialise<AssignmentProto>("cluster_name: \"orders\" " +
+                                 locality("a", 0, checked("1.1.1.1", "port_value: 65536"))),
+      unchecked);
+  CHECK(value_of<Endpoints>(unread).probe_exceptions == nullptr);
   // An endpoint that is left out does not affect another endpoint with the same address.
   CHECK(value_of<Endpoints>(
             parse(locality("a",

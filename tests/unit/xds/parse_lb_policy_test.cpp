@@ -136,9 +136,9 @@ TEST_CASE("parse_cluster: maglev, by the enum and by its own message",
 
 TEST_CASE("parse_cluster: a table of maglev that is not prime, or too large, is refused",
           "[xds][parse][maglev]") {
-  // 4,995,225 is 2,235 squared. 5,000,077 is a prime, and larger than the largest size.
-  const auto size =
-      GENERATE(as<std::string>{}, "0", "1", "65536", "4995225", "5000077", "9223372036854775807");
+  // 4, 9 and 25 are squares of primes. 5,000,077 is a prime, and larger than the largest size.
+  const auto size = GENERATE(
+      as<std::string>{}, "0", "1", "4", "9", "25", "65536", "5000077", "9223372036854775807");
   const std::string fields = "table_size { value: " + size + " }";
   const std::string reason = "must be a prime number in [2, 5000011], found " + size;
   CHECK(error_in(list(entry("maglev.v3.Maglev", fields))) == kValue + ".table_size: " + reason);
@@ -155,6 +155,21 @@ TEST_CASE("parse_cluster: an enum whose policy the runtime lacks is an error",
         "lb_policy: must be ROUND_ROBIN or RING_HASH or LEAST_REQUEST or RANDOM or MAGLEV where "
         "load_balancing_policy "
         "is not set, found CLUSTER_PROVIDED");
+}
+
+TEST_CASE("parse_cluster: the first and the last number of a range are valid",
+          "[xds][parse][A58][A76][A100-9][ENV-37]") {
+  CHECK(parsed("error_utilization_penalty { value: 0 }").error_utilization_penalty == 0);
+  const std::string slow_start =
+      "slow_start_config { slow_start_window { seconds: 1 } min_weight_percent { value: 100 } }";
+  CHECK(parsed(slow_start).slow_start == SlowStart{1s, 1, 100});
+  CHECK(config_of<RingHashConfig>(
+            list(typed_struct("ring_hash_experimental",
+                              "fields { key: \"minRingSize\" value { number_value: 1 } }")))
+            .min_ring_size == 1);
+  CHECK(config_of<WrrLocalityConfig>(
+            "common_lb_config { zone_aware_lb_config { routing_enabled { value: 100 } } }")
+            .zone_aware == ZoneAware{100});
 }
 
 // --- ring_hash ---------------------------------------------------------------------
@@ -186,6 +201,9 @@ TEST_CASE("parse_cluster: the header that ring_hash_experimental hashes has no e
   CHECK(error_with("x-sessi") == kValue +
                                      ".requestHashHeader: must not be longer than 6 bytes, found 7 "
                                      "bytes: \"x-sessi\" (limit max_name_length)");
+  // The text that was found is told as it is.
+  CHECK(error_with("\\303\\251") ==
+        kValue + ".requestHashHeader: must be the name of a header, found \"é\"");
 }
 
 // --- structures ---------------------------------------------------------------------
@@ -233,7 +251,8 @@ TEST_CASE("parse_cluster: a custom policy below wrr_locality", "[xds][parse][A52
   ParseOptions options;
   options.custom_lb_policies = std::make_shared<const CustomPolicyParsers>(
       CustomPolicyParsers{{"com.example.Nearest", nullptr}});
-  const std::string inner = typed_struct("com.example.Nearest", "");
+  const std::string inner = typed_struct(
+      "com.example.Nearest", R"(fields { key: "a" value { string_value: "\303\251" } })");
   const auto config =
       value_of<Cluster>(parse(list(entry("wrr_locality.v3.WrrLocality",
                                          "endpoint_picking_policy { " + inner + " }")),
@@ -241,7 +260,7 @@ TEST_CASE("parse_cluster: a custom policy below wrr_locality", "[xds][parse][A52
           .lb_policy;
   CHECK(same_config(config,
                     make_lb_config(WrrLocalityConfig{
-                        make_lb_config(CustomConfig{"com.example.Nearest", "{}"})})));
+                        make_lb_config(CustomConfig{"com.example.Nearest", R"({"a":"é"})"})})));
 }
 
 TEST_CASE("parse_cluster: a structure under one of our names is read as that message",

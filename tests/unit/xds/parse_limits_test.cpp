@@ -3,9 +3,11 @@
 // The limits of resources and of responses: a value at the limit is valid. A value beyond the limit
 // is refused with the limit's name, also in the Rejection. The limits are small; other tests use
 // the defaults. Only the memory of all patterns together may go beyond its limit, by one pattern.
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -15,10 +17,14 @@
 #include "signalbox/envoy/config/endpoint/v3/endpoint.pb.h"
 #include "signalbox/envoy/config/listener/v3/listener.pb.h"
 #include "signalbox/envoy/config/route/v3/route.pb.h"
+#include "signalbox/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager.pb.h"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
 #include "tests/support/decode_response.hpp"
 #include "tests/unit/xds/parse_support.hpp"
+#include "xds/parse/listener.hpp"
 #include "xds/parse/parse_resource.hpp"
+#include "xds/type_url.hpp"
+#include "xds/wire.hpp"
 
 namespace signalbox::xds::parse_limits_test {
 namespace {
@@ -52,6 +58,22 @@ ReceivedResource parse_routes(const std::string& routes, const Limits& limits) {
 
 ReceivedResource parse_cluster_with(const std::string& fields, const Limits& limits) {
   return parse(ResourceType::kCluster, serialise<ClusterProto>("name: \"c\" " + fields), limits);
+}
+
+// A cluster with `size` policies: round_robin, below policies that begin with `above`.
+ReceivedResource parse_nested_policies(const std::string& above,
+                                       std::size_t size,
+                                       const Limits& limits) {
+  const std::string start =
+      "policies { typed_extension_config { typed_config { "
+      "[type.googleapis.com/envoy.extensions.load_balancing_policies.";
+  std::string list = start + "round_robin.v3.RoundRobin] {} } } } ";
+  for (std::size_t i = 1; i < size; ++i)
+    list = absl::StrCat(start, above, " { ", list, " } } } } } ");
+  return parse_cluster_with(
+      "type: EDS eds_cluster_config { eds_config { ads {} } } load_balancing_policy { " + list +
+          " }",
+      limits);
 }
 
 std::string route(const std::string& match, const std::string& action) {
@@ -169,19 +191,16 @@ TEST_CASE("limits: what goes beyond is refused by the limit's name, and nothing 
        &Limits::max_lb_policy_nesting,
        2,
        [](std::size_t size, const Limits& limits) {
-         const std::string start =
-             "policies { typed_extension_config { typed_config { "
-             "[type.googleapis.com/envoy.extensions.load_balancing_policies.";
-         std::string list = start + "round_robin.v3.RoundRobin] {} } } } ";
-         for (std::size_t i = 1; i < size; ++i) {
-           list = absl::StrCat(start,
-                               "wrr_locality.v3.WrrLocality] { endpoint_picking_policy { ",
-                               list,
-                               " } } } } } ");
-         }
-         return parse_cluster_with(
-             "type: EDS eds_cluster_config { eds_config { ads {} } } load_balancing_policy { " +
-                 list + " }",
+         return parse_nested_policies(
+             "wrr_locality.v3.WrrLocality] { endpoint_picking_policy", size, limits);
+       }},
+      {"max_lb_policy_nesting",
+       &Limits::max_lb_policy_nesting,
+       2,
+       [](std::size_t size, const Limits& limits) {
+         return parse_nested_policies(
+             "random_subsetting.v3.RandomSubsetting] { subset_size { value: 1 } child_policy",
+             size,
              limits);
        }},
       {"max_health_checks",
@@ -214,6 +233,26 @@ TEST_CASE("limits: what goes beyond is refused by the limit's name, and nothing 
   }
 }
 
+TEST_CASE("limits: of a list beyond its limit no entry is read", "[xds][parse][limits]") {
+  Limits limits;
+  limits.max_clusters = limits.max_routes = limits.max_health_checks = 2;
+  // Every entry has errors of its own.
+  for (const ReceivedResource& refused :
+       {parse_cluster_with(
+            "cluster_type { typed_config { "
+            "[type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig] { " +
+                repeat("clusters: \"\" ", 3) + " } } }",
+            limits),
+        parse_cluster_with("type: EDS eds_cluster_config { eds_config { ads {} } } " +
+                               repeat("health_checks {} ", 3),
+                           limits),
+        parse_routes(repeat("routes {} ", 3), limits)}) {
+    REQUIRE(refused.rejection.has_value());
+    CHECK(refused.rejection->reason == RejectionReason::kLimit);
+    CHECK_THAT(error_of(refused), Contains("must have at most 2") && !Contains("; "));
+  }
+}
+
 // A pattern's memory is known only after it is compiled: the pattern that goes beyond the limit is
 // valid, and the next pattern that differs from all before it is refused.
 TEST_CASE("limits: the patterns of a response share one memory", "[xds][parse][limits]") {
@@ -239,6 +278,29 @@ TEST_CASE("limits: the patterns of a response share one memory", "[xds][parse][l
         Rejection{RejectionReason::kLimit, "max_regexes_memory"});
   limits.max_regexes_memory = 20'000;
   CHECK(parse_routes(patterns({"a", "b", "c", "d"}), limits).resource.ok());
+  limits.max_regex_memory = 8'000;  // RE2 uses all of it before it refuses a large pattern.
+  CHECK_THAT(error_of(parse_routes(patterns({"a{900}", "b{900}", "c"}), limits)),
+             Contains("found \"c\" beyond them (limit max_regexes_memory)"));
+}
+
+TEST_CASE("limits: a pattern counts by the size of its program, and once, valid or not",
+          "[xds][parse][limits]") {
+  const auto error_with = [](const std::vector<std::string>& patterns, const Limits& limits) {
+    std::string routes;
+    for (const std::string& pattern : patterns)
+      routes += route("safe_regex { regex: \"" + pattern + "\" }", "cluster: \"c\"");
+    return error_of(parse_routes(routes, limits));
+  };
+  Limits memory;
+  memory.max_regexes_memory = 5'000;  // More than "a" takes, and less than "a{100}".
+  CHECK(error_with({"a", "b"}, memory).empty());
+  CHECK_THAT(error_with({"a{100}", "b"}, memory),
+             Contains("found \"b\" beyond them (limit max_regexes_memory)"));
+  Limits number;
+  number.max_regexes = 2;
+  CHECK_THAT(error_with({"(", "(", "a"}, number), !Contains("beyond them"));
+  CHECK_THAT(error_with({"(", ")", "a"}, number),
+             Contains("found \"a\" beyond them (limit max_regexes)"));
 }
 
 TEST_CASE("limits: whatever has a name has one that is not endless", "[xds][parse][limits]") {
@@ -273,6 +335,13 @@ TEST_CASE("limits: whatever has a name has one that is not endless", "[xds][pars
     return [fields](const Limits& limits) {
       return parse(ResourceType::kCluster, serialise<ClusterProto>(fields), limits);
     };
+  };
+  const auto checked = [&](const std::string& probe) {
+    return cluster(
+        "name: \"c\" type: EDS eds_cluster_config { eds_config { ads {} } } health_checks { "
+        "timeout { seconds: 1 } interval { seconds: 1 } unhealthy_threshold { value: 1 } "
+        "healthy_threshold { value: 1 } " +
+        probe + " }");
   };
 
   struct Row {
@@ -339,6 +408,12 @@ TEST_CASE("limits: whatever has a name has one that is not endless", "[xds][pars
                "[type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig] { "
                "clusters: " +
                quoted_name + " } } }")},
+      {"health_checks[0].http_health_check.host",
+       checked("http_health_check { path: \"/\" host: " + quoted_name + " }")},
+      {"health_checks[0].grpc_health_check.service_name",
+       checked("grpc_health_check { service_name: " + quoted_name + " }")},
+      {"health_checks[0].grpc_health_check.authority",
+       checked("grpc_health_check { authority: " + quoted_name + " }")},
   }));
   DYNAMIC_SECTION(row.place) {
     Limits limits;
@@ -363,6 +438,65 @@ TEST_CASE("limits: each has a name of its own, and a default", "[xds][parse][lim
   }
   // Every member of Limits is in kNamedLimits.
   CHECK(names.size() * sizeof(std::size_t) == sizeof(Limits));
+}
+
+TEST_CASE("limits: a resource takes the memory of a message of its type from the response's",
+          "[xds][parse][limits]") {
+  // The name, and eight empty values of field 2, which is another field in each type.
+  const auto named = [](const std::string& name) {
+    return "\x0a\x01" + name + repeat(std::string("\x12\x00", 2), 8);
+  };
+  const Rejection too_heavy{RejectionReason::kLimit, "max_decoded_memory"};
+  const auto type = GENERATE(ResourceType::kListener,
+                             ResourceType::kRouteConfig,
+                             ResourceType::kCluster,
+                             ResourceType::kEndpoints);
+  CAPTURE(to_string(type));
+  ParseOptions options;
+  std::size_t& most = options.limits.max_decoded_memory;
+  most = weigh(named("n"), *find_message(type_url_of(type)), std::size_t{1} << 20U);
+  CHECK(parse(type, named("n"), options.limits).rejection != too_heavy);
+  --most;
+  CHECK(parse(type, named("n"), options.limits).rejection == too_heavy);
+
+  most = 2 * (most + 1);
+  DiscoveryResponse response;
+  response.set_type_url(std::string(type_url_of(type)));
+  for (const char* name : {"m", "n"}) {
+    auto* any = response.add_resources();
+    any->set_type_url(std::string(type_url_of(type)));
+    any->set_value(named(name));
+  }
+  const auto last_of = [&] {
+    return decode_response(response.SerializeAsString(), options)->received.resources.at(1);
+  };
+  CHECK(last_of().rejection != too_heavy);
+  --most;
+  CHECK(last_of().rejection == too_heavy);
+}
+
+TEST_CASE("limits: a message inside of an Any has the memory of a response on its own",
+          "[xds][parse][limits]") {
+  using envoy::extensions::filters::network::http_connection_manager::v3::HttpConnectionManager;
+  const std::string manager =
+      "rds { config_source { ads {} } route_config_name: \"r\" } http_filters { name: \"f\" "
+      "typed_config { [type.googleapis.com/envoy.extensions.filters.http.router.v3.Router] {} } }";
+  const std::string listener = serialise<ListenerProto>(
+      "name: \"l\" api_listener { api_listener { [type.googleapis.com/envoy.extensions.filters."
+      "network.http_connection_manager.v3.HttpConnectionManager] { " +
+      manager + " } } }");
+  ParseOptions options;
+  std::size_t& most = options.limits.max_decoded_memory;
+  most = weigh(serialise<HttpConnectionManager>(manager),
+               *HttpConnectionManager::descriptor(),
+               std::size_t{1} << 20U);
+  CHECK(error_of(parse_listener(listener, options)).empty());
+  --most;
+  CHECK(
+      error_of(parse_listener(listener, options)) ==
+      absl::StrCat("LDS resource \"l\": api_listener.api_listener.value: must not take more than ",
+                   most,
+                   " bytes when decoded, found more (limit max_decoded_memory)"));
 }
 
 TEST_CASE("limits: a message that is too long is not even decoded", "[xds][parse][limits]") {
@@ -399,6 +533,45 @@ TEST_CASE("decode_response: clusters beyond the limit are refused by name, not g
   CHECK(decoded->nack_detail ==
         "CDS resource \"c\": a response must have at most 2 clusters, found 3 (limit "
         "max_clusters)");
+}
+
+TEST_CASE("decode_response: resources beyond the limit are counted, and not read",
+          "[xds][parse][limits][A46]") {
+  const auto decode = [](std::size_t resources, const std::string& more = "") {
+    std::string text = "type_url: \"" + std::string(kClusterTypeUrl) + "\" " + more;
+    for (std::size_t i = 0; i < resources; ++i) {
+      text += absl::StrCat("resources { [",
+                           std::string(kClusterTypeUrl),
+                           "] { name: \"c",
+                           i,
+                           "\" type: EDS eds_cluster_config { eds_config { ads {} } } } } ");
+    }
+    ParseOptions options;
+    options.limits.max_resources = 2;
+    auto decoded = decode_response(serialise<DiscoveryResponse>(text), options);
+    REQUIRE(decoded.ok());
+    CHECK(decoded->received.resources.size() == std::min<std::size_t>(resources, 2));
+    return *std::move(decoded);
+  };
+  const auto error = [](std::size_t found) {
+    return absl::StrCat(
+        "a response must have at most 2 resources, found ", found, " (limit max_resources)");
+  };
+  const auto over_limit = static_cast<std::size_t>(RejectionReason::kLimit);
+  CHECK(decode(2).nack_detail.empty());
+  const DecodedResponse three = decode(3);
+  CHECK(three.nack_detail == error(3));
+  CHECK(three.received.unnamed_errors == std::vector<std::string>{error(3)});
+  CHECK(three.received.more_unnamed == 0);
+  CHECK(three.received.rejected[over_limit] == 1);
+  const DecodedResponse five = decode(5);
+  CHECK(five.nack_detail == error(5) + "; and 2 more invalid resources");
+  CHECK(five.received.more_unnamed == 2);
+  CHECK(five.received.rejected[over_limit] == 3);
+  // The errors that a server sends for resources have the same limit.
+  const std::string sent =
+      "resource_errors { resource_name { name: \"a\" } error_detail { code: 5 } } ";
+  CHECK(decode(0, repeat(sent, 3)).received.resource_errors.size() == 2);
 }
 
 TEST_CASE("decode_response: what is refused is counted by reason", "[xds][parse][limits]") {

@@ -87,6 +87,8 @@ TEST_CASE("parse options: each variable has one value that changes something",
 
 TEST_CASE("parse options: servers that are not trusted rewrite no authority", "[xds][parse][A81]") {
   CHECK_FALSE(in({{"GRPC_EXPERIMENTAL_XDS_AUTHORITY_REWRITE", "true"}}).authority_rewrite);
+  // Servers are not trusted unless the caller says so.
+  CHECK_FALSE(parse_options_from([](const char*) { return "true"; }).authority_rewrite);
 }
 
 }  // namespace signalbox::xds

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include <catch2/catch.hpp>
+#include <google/protobuf/any.pb.h>
 
 #include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
@@ -112,6 +113,38 @@ TEST_CASE("parse_resource: a Resource lends its name to what has none", "[xds][p
   CHECK(error_of(inner).starts_with("CDS resource \"inner\": "));
 }
 
+TEST_CASE("parse_resource: fields in a group, and numbers in place of texts, are unknown fields",
+          "[xds][parse]") {
+  // Field 15 as a group with this content, and then fields 1 to 5 as numbers.
+  const auto unknown = [](const std::string& content) {
+    return "\x7b" + content + "\x7c" + "\x08\x01\x10\x01\x18\x01\x20\x01\x28\x01";
+  };
+  const auto result =
+      decode_response(response({good("a")}) + unknown("\x0a\x01x\x22\x01x\x2a\x01x"));
+  REQUIRE(result.ok());
+  CHECK(result->received.version == "7");
+  CHECK(result->nonce == "n3");
+
+  ::google::protobuf::Any any;
+  any.set_type_url(kCluster);
+  any.set_value("v");
+  const std::string bytes = any.SerializeAsString() + unknown("\x0a\x01x\x12\x01x");
+  REQUIRE(read_any(bytes).has_value());
+  CHECK(read_any(bytes)->type_url == kCluster);
+  CHECK(read_any(bytes)->value == "v");
+
+  const std::string wrapper =
+      serialise<Wrapper>("name: \"outer\" resource { " + undecodable_cluster() + "}") +
+      unknown("\x1a\x01x");
+  CHECK(parse_resource(ResourceType::kCluster, kWrapper, wrapper).name == "outer");
+
+  // Of a resource that is not decoded, only the name is read.
+  ParseOptions options;
+  options.limits.max_decoded_memory = 1;
+  const std::string cluster = unknown("\x0a\x01x") + "\x0a\x01m";
+  CHECK(parse_resource(ResourceType::kCluster, kCluster, cluster, options).name == "m");
+}
+
 TEST_CASE("parse_resource: a Resource is not wrapped without end", "[xds][parse][limits]") {
   const auto wrapped = [](std::size_t times) {
     std::string any = good("a");
@@ -128,6 +161,13 @@ TEST_CASE("parse_resource: a Resource is not wrapped without end", "[xds][parse]
         "CDS resource \"outer\": must not be wrapped more than 32 times (limit max_any_nesting)");
   CHECK(error_of(parse_resource(ResourceType::kCluster, kWrapper, "\xff")) ==
         "CDS resource must be a Resource, found 1 bytes that are not");
+  // A Resource with a name that is not UTF-8, and one with bytes that are no Any.
+  CHECK(error_of(parse_resource(ResourceType::kCluster, kWrapper, "\x1a\x01\xff")) ==
+        "CDS resource must be a Resource, found 3 bytes that are not: name must be UTF-8, found "
+        "\"\\377\"");
+  CHECK(error_of(parse_resource(ResourceType::kCluster, kWrapper, "\x12\x01\xff")) ==
+        "CDS resource must be a Resource, found 3 bytes that are not");
+  CHECK_FALSE(read_any("\x0a\x01\xff").has_value());
 }
 
 TEST_CASE("parse_resource: another type than was asked for is an error", "[xds][parse]") {
@@ -205,11 +245,12 @@ TEST_CASE("decode_response: a NACK tells the first errors, and how many there ar
   std::vector<std::string> resources;
   for (std::size_t i = 0; i < 5000; ++i)
     resources.push_back(bad("cluster" + std::to_string(i)));
+  resources.push_back(undecodable_cluster());
   const DecodedResponse result = decoded(resources);
   CHECK(result.received.resources.size() == 5000);
   CHECK(result.nack_detail.find("CDS resource \"cluster15\"") != std::string::npos);
   CHECK(result.nack_detail.find("CDS resource \"cluster16\"") == std::string::npos);
-  CHECK(result.nack_detail.ends_with("; and 4984 more invalid resources"));
+  CHECK(result.nack_detail.ends_with("; and 4985 more invalid resources"));
   // The NACK lists few resources. Watchers of many others still get the error of their resource.
   CHECK(result.received.resources[2000].resource.status().message() ==
         "CDS resource \"cluster2000\": " + kTypeError);
@@ -282,7 +323,8 @@ TEST_CASE("decode_response: of what is abandoned nothing is read further", "[xds
   ParseOptions options;
   options.abandoned = abandoned;
   std::vector<std::string> resources;
-  for (std::size_t i = 0; i < 3000; ++i)
+  // More fields than the parser reads between two looks at the flag.
+  for (std::size_t i = 0; i < 5000; ++i)
     resources.push_back(good("cluster" + std::to_string(i)));
   const Decoding decoding = decode_in_parts(response(resources), options, nullptr);
   CHECK_FALSE(decoding());
@@ -320,6 +362,23 @@ TEST_CASE("decode_response: of a server's error no more is kept than people read
       std::string(1 << 20, 'x') + "\" } }"));
   REQUIRE(result.ok());
   CHECK(result->received.resource_errors.at(0).status.message().size() == kMaxResourceErrorLength);
+}
+
+TEST_CASE("decode_response: a server's error that would take much memory is ignored",
+          "[xds][parse][limits][A88]") {
+  DiscoveryResponse response;
+  response.set_type_url(kCluster);
+  for (const char* name : {"heavy", "light"}) {
+    auto* error = response.add_resource_errors();
+    error->mutable_resource_name()->set_name(name);
+    error->mutable_error_detail()->set_code(5);
+  }
+  for (int i = 0; i < 100'000; ++i)
+    response.mutable_resource_errors(0)->mutable_error_detail()->add_details();
+  const auto result = decode_response(response.SerializeAsString());
+  REQUIRE(result.ok());
+  REQUIRE(result->received.resource_errors.size() == 1);
+  CHECK(result->received.resource_errors[0].name == "light");
 }
 
 TEST_CASE("decode_response: what cannot be answered is an error", "[xds][parse]") {

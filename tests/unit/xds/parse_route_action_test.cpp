@@ -215,6 +215,17 @@ TEST_CASE("parse_route_config: a hash policy that cannot be is an error", "[xds]
         kPlace + ".hash_policy[1].header." + row.error);
 }
 
+TEST_CASE("parse_route_config: a substitution may refer to nine groups", "[xds][parse][A42]") {
+  const auto error_with = [](const std::string& groups) {
+    return error_in(
+        "hash_policy { header { header_name: \"h\" regex_rewrite { pattern { regex: \"" + groups +
+        "\" } substitution: \"\\\\1\\\\9\" } } }");
+  };
+  CHECK(error_with("(a)(b)(c)(d)(e)(f)(g)(h)(i)").empty());
+  CHECK(error_with("(a)(b)(c)(d)(e)(f)(g)(h)(i)(j)").empty());
+  CHECK_FALSE(error_with("(a)(b)(c)(d)(e)(f)(g)(h)").empty());
+}
+
 // --- authority -----------------------------------------------------------------------
 
 TEST_CASE("parse_route_config: the authority is rewritten only for servers that are trusted",

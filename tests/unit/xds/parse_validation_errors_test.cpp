@@ -57,6 +57,22 @@ TEST_CASE("validation errors: beyond the limit they are only counted", "[xds][er
   CHECK(text.find("; and 7 more errors") != std::string::npos);
 }
 
+TEST_CASE("validation errors: a parser stops at many, and their number is then only the least",
+          "[xds][errors][limits]") {
+  ValidationErrors errors(kOptions);
+  const Field field = errors.top().at("endpoints");
+  const auto text = [&errors] {
+    return std::string(errors.refuse("EDS", "orders").resource.status().message());
+  };
+  while (field.errors_so_far() < kManyErrors - 1)
+    field.add("bad");
+  CHECK_FALSE(field.is_enough());
+  CHECK(text().ends_with("; and 967 more errors"));
+  field.add("bad");
+  CHECK(field.is_enough());
+  CHECK(text().ends_with("; and at least 968 more errors"));
+}
+
 TEST_CASE("validation errors: of several reasons the most telling is kept",
           "[xds][errors][limits]") {
   struct Row {

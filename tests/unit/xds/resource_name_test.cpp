@@ -33,6 +33,9 @@ TEST_CASE("resource name: says whose a resource is", "[xds][client][A47]") {
        "east",
        "xdstp://east/" + kListener + "o?a=1&b=2&c"},
       {"xdstp://east/" + kListener + "o?#entry=x", "east", "xdstp://east/" + kListener + "o"},
+      {"xdstp://east/" + kListener + "o?b=1?2&a",
+       "east",
+       "xdstp://east/" + kListener + "o?a&b=1?2"},
   }));
   const auto name = parse_resource_name(lds(row.name));
   REQUIRE(name.ok());

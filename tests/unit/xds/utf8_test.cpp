@@ -161,6 +161,10 @@ TEST_CASE("decode_response: of the response itself, too", "[xds][parse]") {
   CHECK(decoded.status().message() ==
         "the server's message must be a DiscoveryResponse, found 8 bytes that are not: "
         "version_info must be UTF-8, found \"b\\377\\376\"");
+  for (const char* field : {"nonce: \"BAD\"", "type_url: \"BAD\""}) {
+    CHECK(
+        absl::IsInvalidArgument(decode_response(with_bad_text<DiscoveryResponse>(field)).status()));
+  }
   // The name stands after the invalid string, where the parser has stopped.
   const auto wrapped =
       parse_resource(ResourceType::kCluster,
