@@ -356,6 +356,18 @@ TEST_CASE("A100: a picker that the timer wants has the timer's factors",
   }
 }
 
+TEST_CASE("A100: while no endpoint is READY the timer makes no picker",
+          "[spec][lb][round_robin][A100-7]") {
+  SlowHarness leaf = come_back<RoundRobinConfig>();
+  for (const char* address : {"a", "b", "c"})
+    leaf.idle(address);
+  leaf.settle();
+  const std::size_t before = leaf.published.size();
+  leaf.pass(10s);
+  CHECK(leaf.published.size() == before);
+  CHECK_FALSE(leaf.is_timed());
+}
+
 TEST_CASE("A100: without slow start there is no timer, and a change of it counts at once",
           "[spec][lb][round_robin][A100-7]") {
   SlowHarness leaf = come_back<RoundRobinConfig>(std::nullopt);
@@ -417,6 +429,25 @@ TEST_CASE("A100: explanations say which endpoints are in slow start", "[spec][lb
   CHECK_THAT(least.explained(),
              Catch::EndsWith("the fewest calls for its weight of the 2 drawn by weight from 3 that "
                              "are READY; CDS"));
+}
+
+TEST_CASE("A100: an explanation names twenty endpoints in slow start, and counts the others",
+          "[spec][lb][round_robin][A100-8]") {
+  auto leaf = SlowHarness::of<RoundRobinConfig>({"warm"});
+  leaf.pass(2h);
+  Strings endpoints{"warm"};
+  for (int number = 0; number < 23; ++number)
+    endpoints.push_back(absl::StrCat("e", number));
+  leaf.list(endpoints);
+  for (const std::string& endpoint : endpoints) {
+    if (endpoint != "warm") leaf.ready(endpoint);
+  }
+  leaf.settle();
+  const Strings steps = testing::steps_of(leaf.picker());
+  REQUIRE(steps.size() == 22);
+  CHECK_THAT(steps[0], Catch::StartsWith("round_robin: e0 is in slow start; "));
+  CHECK_THAT(steps[19], Catch::StartsWith("round_robin: e19 is in slow start; "));
+  CHECK(steps[20] == "round_robin: 3 others are in slow start; CDS");
 }
 
 // --- "xDS Integration" -------------------------------------------------------------------------

@@ -11,6 +11,7 @@
 
 #include <cmath>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -252,6 +253,49 @@ TEST_CASE("A58: a period without new weights publishes nothing", "[spec][lb][wrr
   const int before = wrr.publications;
   wrr.report_for(20s, kReports);
   CHECK(wrr.publications == before);
+  // The same configuration again needs no new picker either.
+  wrr.list(wrr.names);
+  wrr.settle();
+  CHECK(wrr.publications == before);
+}
+
+TEST_CASE("A58: lists that come quickly do not put the weights off", "[spec][lb][wrr][A58]") {
+  WrrHarness wrr({"a", "b"});
+  const std::size_t before = wrr.taken.size();
+  for (int list = 0; list < 10; ++list) {
+    wrr.pass(600ms);
+    wrr.list(wrr.names);
+  }
+  CHECK(wrr.taken.size() == before + 6);
+}
+
+TEST_CASE("A58: each picker begins at a place of its own", "[spec][lb][wrr]") {
+  WrrHarness wrr({"a", "b", "c"});
+  std::set<std::string> first;
+  for (int picker = 0; picker < 50; ++picker) {
+    wrr.ready("a");  // Another connection, so another picker.
+    wrr.settle();
+    first.insert(std::get<Complete>(wrr.pick().outcome).connection->address().str());
+  }
+  CHECK(first.size() == 3);
+}
+
+TEST_CASE("A58: while no endpoint is READY no weights are taken", "[spec][lb][wrr][A58]") {
+  WrrHarness wrr({"a", "b"});
+  wrr.pass(3s);
+  wrr.lose("a");
+  wrr.lose("b");
+  wrr.settle();
+  const std::size_t taken = wrr.taken.size();
+  const int publications = wrr.publications;
+  wrr.pass(10s);
+  CHECK(wrr.taken.size() == taken);
+  CHECK(wrr.publications == publications);
+  wrr.ready("a");
+  wrr.settle();
+  const std::size_t at_once = wrr.taken.size();
+  wrr.pass(5s);
+  CHECK(wrr.taken.size() == at_once + 5);
 }
 
 // --- "Handling Parent/Resolver Updates" --------------------------------------------------------
@@ -388,6 +432,8 @@ TEST_CASE("A114: the utilisation is the greatest of the named metrics", "[spec][
   CHECK(with({{Map::kUtilization, "queue", 4}, {Map::kRequestCost, "queue", 4}}) == 200);
   CHECK(with({{Map::kNamedMetrics, "queue", 4}}, 0.25, 0.2) == 500);  // application_utilization.
   CHECK(with({{Map::kNamedMetrics, "queue", std::nan("")}}) == 200);
+  CHECK(weight_of({.cpu_utilization = 0.5, .mem_utilization = 0.25, .qps = 100},
+                  {1, {"cpu_utilization", "mem_utilization"}}) == 200);
 }
 
 // --- "Per-Call Load Reporting" -----------------------------------------------------------------
@@ -434,6 +480,16 @@ TEST_CASE("A58: with enable_oob_load_report the weights come from the endpoints'
   wrr.stream("a", LoadReport{});
   wrr.pass(1s);
   CHECK(wrr.shares() == kByWeight);
+}
+
+TEST_CASE("A58: weights below 1 count, too", "[spec][lb][wrr][A58]") {
+  const bool is_streamed = GENERATE(false, true);
+  WrrHarness wrr({"a", "b", "c"}, is_streamed ? streamed() : WeightedRoundRobinConfig{});
+  // The weights are 0.25, 0.5 and 1.
+  wrr.report_for(12s,
+                 {{"a", load(1, 4)}, {"b", load(1, 2)}, {"c", load(1, 1)}},
+                 is_streamed ? &WrrHarness::stream : &WrrHarness::report);
+  CHECK(wrr.shares() == Shares{{"a", 14}, {"b", 29}, {"c", 57}});
 }
 
 TEST_CASE("A58: the reports of calls are not read then", "[spec][lb][wrr][A58]") {
@@ -533,7 +589,7 @@ TEST_CASE("A58: connections without streams: the reports of calls count", "[spec
 TEST_CASE("A58: an explanation says the endpoint's weight", "[lb][wrr][A58]") {
   WrrHarness wrr({"a", "b"});
   CHECK_THAT(absl::StrJoin(testing::steps_of(wrr.picker), "\n"),
-             Catch::Contains("fewer than two report their load"));
+             Catch::Contains("as all have while fewer than two report their load"));
   wrr.report_for(12s, {{"a", load(100, 0.5)}, {"b", load(100, 0.5)}});
   CHECK_THAT(absl::StrJoin(testing::steps_of(wrr.picker), "\n"),
              Catch::Contains("weight 65535 of 65535, from its load reports"));
@@ -620,6 +676,17 @@ TEST_CASE("A78: the reports have the target and, if asked for, the locality of a
   CHECK(told(true, {"a", "b"}).locality.empty());
   CHECK(told(false, {"a"}).target == "xds:///shop");
   CHECK(told(false, {"a"}).locality.empty());
+}
+
+TEST_CASE("A78: without endpoints there is no locality", "[spec][lb][wrr][A78-5]") {
+  PolicyContext context{PolicyPath{"p"}, 1, nullptr};
+  context.options.metrics_by_locality = true;
+  const auto policy = make_leaf(WeightedRoundRobinConfig{}, std::move(context));
+  const LbEffects effects = policy->step(
+      ConfigUpdated{1, make_lb_config(WeightedRoundRobinConfig{}), nullptr, nullptr}, Instant{});
+  REQUIRE_FALSE(effects.empty());
+  CHECK(std::get<Publish>(effects.front()).status.message() ==
+        "weighted_round_robin: no endpoints");
 }
 
 TEST_CASE("A100: endpoints in slow start are counted, also while their factors are equal",

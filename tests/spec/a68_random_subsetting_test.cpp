@@ -159,6 +159,17 @@ SCENARIO("A68: the child gets the subset, and sees only changes of the subset", 
         for (const std::string& address : addresses(before))
           CHECK(after.count(address) == 1);
       }
+      AND_THEN("explanations say the new number, although the child has not reported") {
+        CHECK_THAT(testing::steps_of(std::get<Publish>(second.back()).picker).front(),
+                   Catch::Contains("random_subsetting: uses 5 of 20 endpoints"));
+      }
+    }
+    WHEN("the configuration asks for all endpoints") {
+      const LbEffects second = policy->step(update_of(subsetting(20), slice_of(all), 2), Instant{});
+      THEN("explanations do not name the policy, which has nothing to choose") {
+        CHECK_THAT(testing::steps_of(std::get<Publish>(second.back()).picker).front(),
+                   Catch::StartsWith("picker: "));
+      }
     }
     WHEN("a call is explained") {
       const auto& start =

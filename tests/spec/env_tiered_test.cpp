@@ -963,6 +963,13 @@ SCENARIO("ENV: an explained pick says in which leaf a session's host is",
                "secondary",
                "it has the host of the call's cookie, which cannot be used",
                "CDS orders"}});
+  // Both leaves have the host, and have it connected.
+  orders.tree.up("both");
+  orders.world.eds("primary", {"z0:both,primary/0.1-"});
+  orders.world.eds("secondary", {"z0:both"});
+  orders.apply();
+  CHECK(explain("both") ==
+        Steps{{"tiered", "primary", "it has the host of the call's cookie", "CDS orders"}});
 }
 
 }  // namespace signalbox::test

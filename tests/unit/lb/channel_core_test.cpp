@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/channel_core.hpp"
 
+#include <memory>
+#include <set>
+#include <vector>
+
 #include <catch2/catch.hpp>
 
 #include "lb/pick/pickers.hpp"
@@ -294,6 +298,61 @@ TEST_CASE("channel_core: clusters that are kept stay in the configuration that t
   CHECK(all_of<ReferToClusters>(effects).front().clusters == names({"a", "b"}));
 }
 
+TEST_CASE("channel_core: an aggregate that is kept stays with the leaves that are known",
+          "[lb][channel_core][A31-14]") {
+  auto first = std::make_shared<XdsConfig>(*routes_to({"all", "bad"}));
+  auto aggregate = std::make_shared<ClusterConfig>(**first->clusters.at(ClusterName("all")));
+  aggregate->children = AggregateLeaves{{ClusterName("leaf"), ClusterName("unknown")}};
+  first->clusters.insert_or_assign(ClusterName("all"), ClusterConfigPtr(aggregate));
+  first->clusters.insert_or_assign(ClusterName("bad"), absl::NotFoundError("no such cluster"));
+  first->clusters.emplace(ClusterName("leaf"), std::make_shared<const ClusterConfig>());
+  first->clusters.emplace(ClusterName("other"), std::make_shared<const ClusterConfig>());
+  Channel channel;
+  channel.config(first, "");
+  channel.root(1);
+  const Use to_all = channel.call_to("all");
+  const Use to_bad = channel.call_to("bad");
+
+  std::set<ClusterName> given;
+  const ConfigUpdated update = applied(channel.config({"a"}));
+  for (const auto& [name, unused] : update.xds->clusters)
+    given.insert(name);
+  CHECK(given == names({"a", "all", "bad", "leaf"}));
+}
+
+TEST_CASE("channel_core: a cluster that is gone leaves the snapshots", "[lb][channel_core]") {
+  Channel channel;
+  channel.config({"a", "b"});
+  const std::uint64_t sequence = published(channel.root(1)).snapshot.sequence;
+  channel.config({"a"});
+  channel.root(2);
+  REQUIRE(tree_of(applied(channel.grace(sequence))) == names({"a"}));
+  const auto next = published(channel.root(3, ConnectivityState::kTransientFailure)).snapshot;
+  CHECK(next.clusters->contains(ClusterName("a")));
+  CHECK_FALSE(next.clusters->contains(ClusterName("b")));
+}
+
+TEST_CASE("channel_core: a cluster with calls is looked at by one timer", "[lb][channel_core]") {
+  Channel channel;
+  channel.config({"a", "b"});
+  const std::uint64_t sequence = published(channel.root(1)).snapshot.sequence;
+  Use call = channel.call_to("b");
+  channel.config({"a"});
+  channel.root(2);
+  const auto timers = all_of<StartTimer>(channel.grace(sequence));
+  REQUIRE(timers.size() == 1);
+  CHECK(channel.grace(sequence + 1).empty());
+  CHECK(channel.grace(0).empty());  // News of an older snapshot, which changes nothing.
+  call = Use();
+  CHECK(tree_of(applied(channel.step(TimerFired{timers.front().timer}))) == names({"a"}));
+}
+
+TEST_CASE("channel_core: an order to leave IDLE goes to the root", "[lb][channel_core]") {
+  Channel channel;
+  channel.config({"a"});
+  CHECK(all_of<ExitIdleRoot>(channel.step(IdleExitRequested{})).size() == 1);
+}
+
 TEST_CASE("channel_core: a lost configuration fails new calls and keeps the tree for old ones",
           "[lb][channel_core]") {
   Channel channel;
@@ -326,6 +385,11 @@ TEST_CASE("channel_core: state edges are published at once, mere pickers behind 
   CHECK(all_of<RebuildSoon>(first).size() == 1);
   CHECK(channel.root(1).empty());
   CHECK(all_of<PublishSnapshot>(channel.step(RebuildDue{})).size() == 1);
+  CHECK(channel.step(RebuildDue{}).empty());
+
+  // A change of the state publishes the picker that waited for the end of the burst, too.
+  CHECK(all_of<RebuildSoon>(channel.root(1)).size() == 1);
+  CHECK(all_of<PublishSnapshot>(channel.root(1, ConnectivityState::kConnecting)).size() == 1);
   CHECK(channel.step(RebuildDue{}).empty());
 }
 
@@ -414,6 +478,10 @@ TEST_CASE("channel_core: the last picker serves while the root comes back", "[lb
   CHECK(channel.root(1, ConnectivityState::kIdle).empty());
   CHECK(all_of<RebuildSoon>(channel.root(1)).size() == 1);
 
+  SECTION("and after that it may connect again") {
+    CHECK(published(channel.root(1, ConnectivityState::kConnecting)).state ==
+          ConnectivityState::kConnecting);
+  }
   SECTION("but a new selector needs the new root's picker") {
     channel.step(RootDied{});
     channel.config({"a", "b"});

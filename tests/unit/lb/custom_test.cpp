@@ -100,6 +100,12 @@ class ThrowingPicker final : public Picker {
   PickResult pick(const PickArgs&) const override { throw std::runtime_error("no dice"); }
 };
 
+// Throws an object that is no std::exception.
+class OddlyThrowingPicker final : public Picker {
+ public:
+  PickResult pick(const PickArgs&) const override { throw 7; }
+};
+
 class AnsweringPicker final : public Picker {
  public:
   explicit AnsweringPicker(PickResult answer) : answer_(std::move(answer)) {}
@@ -118,7 +124,7 @@ PickerPtr published(PickerPtr picker) {
 }
 
 // The result of a pick when the custom policy publishes `picker`.
-PickResult picked(PickerPtr picker) {
+PickResult picked_by(PickerPtr picker) {
   return published(std::move(picker))->pick({});
 }
 
@@ -174,6 +180,7 @@ TEST_CASE("custom: a policy that keeps its promises is passed on as it is", "[lb
             ReleaseSubchannel{Address{"a"}},
             AcquireSubchannel{Address{"a"}},
             StartTimer{TimerId{"t"}, Duration{5}},
+            StartTimer{TimerId{"t"}, Duration::zero()},
             CancelTimer{TimerId{"t"}},
             RebuildSoon{},
             RequestReresolution{},
@@ -181,7 +188,7 @@ TEST_CASE("custom: a policy that keeps its promises is passed on as it is", "[lb
             StartChild{ChildName{"c"}, child_update(make_lb_config(PickFirstConfig{}))}};
   });
   CHECK(policy->step(update(1), Instant{}).size() == 5);
-  CHECK(policy->step(IdleExitRequested{}, Instant{}).size() == 10);
+  CHECK(policy->step(IdleExitRequested{}, Instant{}).size() == 11);
 }
 
 TEST_CASE("custom: an order that breaks a promise is an exception that says which",
@@ -247,6 +254,38 @@ TEST_CASE("custom: an order that breaks a promise is an exception that says whic
   }
 }
 
+TEST_CASE("custom: no child can be a policy that belongs above a cluster's own", "[lb][custom]") {
+  const auto config = GENERATE(as<LbConfigPtr>{},
+                               make_lb_config(ClusterManagerConfig{}),
+                               make_lb_config(OutlierDetectionConfig{}),
+                               make_lb_config(ClusterImplConfig{}),
+                               make_lb_config(OverrideHostConfig{}),
+                               make_lb_config(TieredConfig{}),
+                               make_lb_config(LeafTiersConfig{}));
+  CHECK(broken(kGood, {StartChild{ChildName{"c"}, child_update(config)}}) ==
+        "custom policy com.example.Scripted: I5: no child of it can be a " +
+            std::string(policy_name(*config)));
+}
+
+TEST_CASE("custom: a child's update needs a configuration of a known generation, too",
+          "[lb][custom]") {
+  const auto round_robin = make_lb_config(RoundRobinConfig{});
+  const LbEffects first = good_and(StartChild{ChildName{"c"}, child_update(round_robin)});
+  const auto broken_by = [&](ConfigUpdated given) {
+    return broken(first, {UpdateChild{ChildName{"c"}, std::move(given)}});
+  };
+  CHECK(broken_by(child_update(round_robin)).empty());
+  CHECK(broken_by(child_update(nullptr)) ==
+        "custom policy com.example.Scripted: I5: without a configuration there is no child c");
+  CHECK(broken_by(child_update(round_robin, 2)) ==
+        "custom policy com.example.Scripted: I3: no configuration has generation 2");
+}
+
+TEST_CASE("custom: sessions and streams of load reports are not its business", "[lb][custom]") {
+  CHECK_THAT(broken(kGood, {KeepSessions{}}), Catch::EndsWith("to order KeepSessions"));
+  CHECK_THAT(broken(kGood, {WatchLoad{}}), Catch::EndsWith("to order WatchLoad"));
+}
+
 TEST_CASE("custom: what a policy throws goes through", "[lb][custom]") {
   const auto policy = make([](const LbEvent&) -> LbEffects { throw std::out_of_range("oops"); });
   CHECK_THROWS_AS(policy->step(update(1), Instant{}), std::out_of_range);
@@ -262,16 +301,16 @@ TEST_CASE("custom: a picker that is published again stays the same", "[lb][custo
 
 TEST_CASE("custom: a picker's answer is passed on", "[lb][custom][pick]") {
   const auto before = kFailures->sum(0);
-  CHECK(std::holds_alternative<Queue>(picked(make_queue_picker()).outcome));
-  const auto drop = picked(make_drop_picker(absl::UnavailableError("full")));
+  CHECK(std::holds_alternative<Queue>(picked_by(make_queue_picker()).outcome));
+  const auto drop = picked_by(make_drop_picker(absl::UnavailableError("full")));
   CHECK(std::get<Drop>(drop.outcome).status.message() == "full");
   const auto connection = std::make_shared<const Connection>(Address{"a"});
-  CHECK(std::get<Complete>(picked(make_connection_picker(connection)).outcome).connection ==
+  CHECK(std::get<Complete>(picked_by(make_connection_picker(connection)).outcome).connection ==
         connection.get());
   // A custom picker may leave Complete::uses unset. Then signalbox sets it.
   Complete bare;
   bare.connection = connection.get();
-  const PickResult counted = picked(std::make_shared<const AnsweringPicker>(answer(bare)));
+  const PickResult counted = picked_by(std::make_shared<const AnsweringPicker>(answer(bare)));
   {
     const Use use(*connection, std::get<Complete>(counted.outcome).uses);
     CHECK(connection->uses() == 1);
@@ -300,6 +339,7 @@ TEST_CASE("custom: a picker that throws, or answers what none may, fails that ca
   };
   const std::vector<Row> rows = {
       {"threw: no dice", std::make_shared<const ThrowingPicker>()},
+      {"threw", std::make_shared<const OddlyThrowingPicker>()},
       {"completed without a connection", answering(Complete{})},
       {"failed with OK", answering(Fail{})},
       {"dropped with OK", answering(Drop{})},
@@ -307,12 +347,15 @@ TEST_CASE("custom: a picker that throws, or answers what none may, fails that ca
   for (const Row& row : rows) {
     CAPTURE(row.why);
     const auto before = kFailures->sum(0);
-    const PickResult result = picked(row.picker);
+    const PickResult result = picked_by(row.picker);
     REQUIRE(std::holds_alternative<Fail>(result.outcome));
     CHECK(std::get<Fail>(result.outcome).status ==
           absl::InternalError("the picker of custom policy com.example.Scripted " + row.why));
     CHECK(kFailures->sum(0) == before + 1);
   }
+  const PickerPtr uncounted =
+      make_custom_picker(kName, std::make_shared<const ThrowingPicker>(), {}, nullptr);
+  CHECK(std::holds_alternative<Fail>(uncounted->pick({}).outcome));
 }
 
 TEST_CASE("custom: what is only explained tells of a failure, and counts none",
@@ -334,6 +377,11 @@ TEST_CASE("custom: what is only explained tells of a failure, and counts none",
   CHECK(kFailures->sum(0) == before);
   picker->pick({});
   CHECK(kFailures->sum(0) == before + 1);
+  told.steps.clear();
+  const auto connection = std::make_shared<const Connection>(Address{"a"});
+  published(make_connection_picker(connection))->explain({}, told);
+  CHECK(told.steps.back() ==
+        PickStep{kName, "a", "the picker of a policy of the program's own says so", "CDS"});
 }
 
 }  // namespace signalbox::lb

@@ -233,6 +233,63 @@ TEST_CASE("endpoint_set: says of each READY endpoint who it is and who counts it
   CHECK(effects.empty());
 }
 
+TEST_CASE("endpoint_set: the data of a READY endpoint makes the last picker wrong, a gain does not",
+          "[lb][endpoint_set]") {
+  EndpointSet set(Connects::kAtOnce);
+  LbEffects effects;
+  set.update(slice({locality_of({"a", "b"})}), effects);
+  const CallTrackerPtr tracker = std::make_shared<const NoTracker>();
+  auto of_a = ready("a", tracker);
+  set.observe(of_a, effects);
+  auto changes = set.take_changes();
+  CHECK(changes.ready);
+  CHECK_FALSE(changes.stale);
+
+  SECTION("another tracker of its calls") {
+    of_a.tracker = std::make_shared<const NoTracker>();
+    set.observe(of_a, effects);
+    changes = set.take_changes();
+    CHECK(changes.ready);
+    CHECK(changes.stale);
+  }
+  SECTION("another connection") {
+    set.observe(ready("a", tracker), effects);
+    CHECK(set.take_changes().stale);
+  }
+  SECTION("another locality") {
+    set.update(slice({locality_of({"a", "b"}, "elsewhere")}), effects);
+    changes = set.take_changes();
+    CHECK(changes.list);
+    CHECK(changes.stale);
+    CHECK(set.ready()[0].endpoint->locality->name.zone == "elsewhere");
+  }
+  SECTION("another weight") {
+    Locality heavier = *locality_of({"a", "b"});
+    heavier.endpoints[0].weight = 5;
+    set.update(slice({std::make_shared<const Locality>(heavier)}), effects);
+    changes = set.take_changes();
+    CHECK(changes.list);
+    CHECK(changes.stale);
+  }
+}
+
+TEST_CASE("endpoint_set: the same failure again is no change", "[lb][endpoint_set][A61]") {
+  EndpointSet set(Connects::kAtOnce);
+  LbEffects effects;
+  set.update(slice_of({"a"}), effects);
+  SubchannelStateChanged failed;
+  failed.address = Address("a");
+  failed.state = ConnectivityState::kTransientFailure;
+  failed.status = absl::UnavailableError("refused");
+  set.observe(failed, effects);
+  CHECK(set.take_changes().failure);
+  set.observe(failed, effects);
+  CHECK_FALSE(set.take_changes().failure);
+  failed.status = absl::UnavailableError("reset");
+  set.observe(failed, effects);
+  CHECK(set.take_changes().failure);
+}
+
 TEST_CASE("endpoint_set: connects when asked, by the first of an endpoint's addresses",
           "[lb][endpoint_set][A61]") {
   EndpointSet set(Connects::kWhenAsked);

@@ -47,6 +47,9 @@ TEST_CASE("endpoint_weights: no endpoint is without a share", "[lb][endpoint_wei
   CHECK(shares[0] == 1);
   CHECK(shares[2] >= kOne - 2);
   CHECK(weights({}, WeightRule::kShare).empty());
+  endpoints.priorities = {{{locality(0, {0})}}};
+  CHECK(weights(endpoints, WeightRule::kShare) == Weights{1});
+  CHECK(weights(endpoints, WeightRule::kProduct) == Weights{1});
 }
 
 TEST_CASE("endpoint_weights: knows endpoint and locality", "[lb][endpoint_weights]") {

@@ -102,10 +102,14 @@ TEST_CASE_METHOD(ExplainFixture,
   CHECK(lines[3] ==
         "route: route 3 of 4, \"shop\"; the first that matches: path with prefix \"/shop.\"; RDS "
         "shop-routes");
-  CHECK(absl::StartsWith(lines[4], absl::StrCat("route: cluster ", told.cluster, "; drew ")));
-  CHECK(absl::StrContains(
-      lines[4],
-      told.cluster == "a" ? "of 4; its weight is 1, from 0" : "of 4; its weight is 3, from 1"));
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Explanation one = explain("/shop.Cart/Add", seed);
+    const std::string line = lines_of(one).at(4);
+    CHECK(absl::StartsWith(line, absl::StrCat("route: cluster ", one.cluster, "; drew ")));
+    CHECK(absl::StrContains(
+        line,
+        one.cluster == "a" ? "of 4; its weight is 1, from 0" : "of 4; its weight is 3, from 1"));
+  }
 
   routes->name.clear();  // Routes inside a listener need no name.
   publish(config, to_backend());
@@ -118,6 +122,50 @@ TEST_CASE_METHOD(ExplainFixture,
   CHECK(nowhere.status.code() == absl::StatusCode::kUnavailable);
   CHECK(absl::StartsWith(lines_of(nowhere).back(),
                          "route: no cluster; no route for \"/nowhere\" in virtual host"));
+}
+
+TEST_CASE_METHOD(ExplainFixture,
+                 "explain: a route's match is told as it is configured",
+                 "[lb][router][explain]") {
+  struct Row {
+    TextMatcher path;
+    std::vector<HeaderMatcher> headers;
+    std::optional<std::uint32_t> fraction;
+    const char* text;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {exact("/s/M"), {}, {}, "path \"/s/M\""},
+      {regex("/s/.*"), {}, {}, "path like \"/s/.*\""},
+      {prefix("/s"), {}, 1'000'000, "path with prefix \"/s\", 1000000 of a million calls"},
+      {prefix("/s"),
+       {{"x", PresenceMatcher{true}, true}, {"y", PresenceMatcher{false}}},
+       {},
+       "path with prefix \"/s\", not header \"x\", header \"y\""},
+  }));
+  Route one = route(row.path, to("a"));
+  one.match.headers = row.headers;
+  one.match.fraction_per_million = row.fraction;
+  XdsConfig config = config_of({one});
+  publish(config, to_backend());
+  Lines lines = lines_of(explain("/s/M"));
+  REQUIRE(lines.size() >= 3);
+  CHECK(lines[1] ==
+        absl::StrCat(
+            "route: route 0 of 1; the first that matches: ", row.text, "; LDS route_config"));
+  CHECK(lines[2] == "route: cluster a; the only one of the route; LDS route_config");
+
+  // A virtual host that is none of the route configuration's: only the selector knows its routes.
+  const VirtualHost elsewhere = *config.virtual_host;
+  config.virtual_host = &elsewhere;
+  for (const auto& routes : {config.route_config, std::shared_ptr<const RouteConfig>()}) {
+    config.route_config = routes;
+    publish(config, to_backend());
+    lines = lines_of(explain("/s/M"));
+    REQUIRE(lines.size() >= 3);
+    CHECK(lines[0] == "route: virtual host \"orders.host\"; LDS route_config");
+    CHECK(lines[1] == "route: route 0 of 1; LDS route_config");
+  }
 }
 
 TEST_CASE_METHOD(ExplainFixture,
@@ -150,6 +198,8 @@ TEST_CASE_METHOD(ExplainFixture,
         Lines{"router: the call fails, or waits if wait_for_ready; no such listener"});
   CHECK(explain("/a").outcome == PickOutcome::kFail);
   CHECK(explain("/a").status == router.pick({"/a"}).status());
+  publish(all_to(to("a")), nullptr);
+  CHECK(lines_of(explain("/a")).back() == "router: the call waits; there is no configuration yet");
 }
 
 TEST_CASE_METHOD(ExplainFixture,
@@ -201,6 +251,54 @@ TEST_CASE_METHOD(ExplainFixture,
   CHECK(lines.at(4) == "filter 0: adds header \"authorization\"; " + source);
   for (const std::string& line : lines)
     CHECK_FALSE(absl::StrContains(line, "secret"));
+}
+
+TEST_CASE_METHOD(ExplainFixture,
+                 "explain: of each filter its own delay and headers are told",
+                 "[lb][router][explain][A39]") {
+  const auto adds = [](const char* header, Duration delay) {
+    return filter(header, testing::scripted(header, [header, delay](FilterCall& call) {
+                    call.delay(delay);
+                    call.add_header(header, "1");
+                  }));
+  };
+  publish(testing::with_filters(all_to(to("a")), {adds("x-one", 1s), adds("x-two", 2s)}),
+          to_backend());
+  const Explanation told = explain("/a");
+  CHECK(told.delay == 3s);
+  Lines of_filters = lines_of(told);
+  std::erase_if(of_filters,
+                [](const std::string& line) { return !absl::StartsWith(line, "filter "); });
+  const std::string source = absl::StrCat("; ", lb::kFilterSource);
+  CHECK(of_filters == Lines{"filter 0: the call waits for 1 s" + source,
+                            "filter 0: adds header \"x-one\"" + source,
+                            "filter 1: the call waits for 2 s" + source,
+                            "filter 1: adds header \"x-two\"" + source});
+}
+
+TEST_CASE("explain: why a call has no session, and what a new one is, is told",
+          "[lb][router][explain][A55-14][A55-43]") {
+  SessionFixture world;
+  world.add("a", "10.0.0.1:80");
+  world.configure_filters(
+      all_to(to("a")),
+      {filter("one", session_by("s", "/in", {}, true)), filter("two", session_by("t"))});
+  const auto told = [&](const char* path) {
+    Lines lines = lines_of(world.router.explain({path, nullptr, 0}, Instant()));
+    std::erase_if(lines, [](const std::string& line) {
+      return !absl::StartsWith(line, "stateful_session: ");
+    });
+    return lines;
+  };
+  const std::string source = absl::StrCat("; ", lb::kFilterSource);
+  CHECK(told("/in/M") ==
+        Lines{"stateful_session: cookie \"s\": no cookie; the session is strict" + source,
+              "stateful_session: cookie \"t\": no session; an earlier filter has begun one" +
+                  source});
+  CHECK(
+      told("/out") ==
+      Lines{"stateful_session: cookie \"s\": no session; the path is none of the cookie's" + source,
+            "stateful_session: cookie \"t\": no cookie; the session is not strict" + source});
 }
 
 TEST_CASE("explain: of a cookie only verdicts are told", "[lb][router][explain][A55]") {

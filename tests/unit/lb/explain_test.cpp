@@ -3,12 +3,14 @@
 // Pickers' explanations of a call. An explanation changes nothing.
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
 #include "lb/pick/pickers.hpp"
@@ -73,6 +75,15 @@ TEST_CASE("explain: pickers that never complete say why", "[lb][explain]") {
         Lines{"picker: the call fails, or waits if wait_for_ready; refused"});
   CHECK(steps_of(lb::make_drop_picker(absl::UnavailableError("gone"))) ==
         Lines{"picker: the call is dropped; gone"});
+
+  struct Deaf final : AskTarget {
+    void tell(const PickAsk& /*ask*/) const override {}
+  };
+
+  const PickerPtr asking = lb::make_ask_picker(std::make_shared<const Deaf>(), {});
+  CHECK(steps_of(asking) ==
+        Lines{"picker: the call waits; no endpoint is connected; a pick starts a connection; CDS"});
+  CHECK(asking->pick({}).ask.has_value());  // The explanation has sent no ask.
 }
 
 TEST_CASE("explain: notes are told before their picker, and picks go past them", "[lb][explain]") {
@@ -118,6 +129,32 @@ TEST_CASE("explain: below a cluster's picker sources have its names", "[lb][expl
                            "part: it"});
 }
 
+TEST_CASE("explain: durations, shares and endpoints in words", "[lb][explain]") {
+  CHECK(lb::shown(3s) == "3 s");
+  CHECK(lb::shown(1500ms) == "1.5 s");
+  CHECK(lb::shown(1s) == "1 s");
+  CHECK(lb::shown(20ms) == "20 ms");
+  CHECK(lb::shown(0s) == "0 s");
+  CHECK(lb::percent(1, 4) == "25 %");
+  CHECK(lb::percent(1, 2'000) == "0.05 %");
+  CHECK(lb::percent(0, 0) == "0 %");
+
+  const auto connection = std::make_shared<const Connection>(Address("a"));
+  Complete complete(connection.get());
+  CHECK(lb::shown(Complete()) == "no connection");
+  CHECK(lb::shown(complete) == "a");
+  for (const LocalityName& name : {LocalityName{"north", "z", ""}, LocalityName()}) {
+    const auto locality =
+        std::make_shared<const Locality>(Locality{name, 1, {{.addresses = {Address("a")}}}});
+    const ChosenEndpoint chosen{locality, &locality->endpoints.front(), nullptr};
+    complete.endpoint = &chosen;
+    const std::string text = name == LocalityName() ? "a" : "a in " + to_string(name);
+    CHECK(lb::shown(complete) == text);
+    CHECK(lb::shown(*chosen.endpoint, locality) == text);
+    CHECK(lb::shown(*chosen.endpoint, nullptr) == "a");
+  }
+}
+
 TEST_CASE("explain: round_robin says whose turn it is, and takes none", "[lb][explain]") {
   Tree world({":a,b"});
   world.tree.up("a");
@@ -127,7 +164,9 @@ TEST_CASE("explain: round_robin says whose turn it is, and takes none", "[lb][ex
   CHECK(of_part(explained(world.tree), "round_robin") == first);
   const std::string picked = world.tree.pick("orders");
   CHECK(absl::StartsWith(first[0], "round_robin: " + picked.substr(picked.size() - 1) + "; "));
-  CHECK(absl::StrContains(first[0], " of 2 that are READY"));
+  const char* const turn =
+      picked.back() == 'a' ? "; its turn: 1 of 2 that" : "; its turn: 2 of 2 that";
+  CHECK(absl::StrContains(first[0], turn));
   CHECK(absl::EndsWith(first[0], "; CDS orders"));
   // The pick took a turn, so the next turn is the other endpoint's.
   CHECK(of_part(explained(world.tree), "round_robin") != first);
@@ -166,6 +205,14 @@ TEST_CASE("explain: of very many that are not READY only some are named", "[lb][
 TEST_CASE("explain: priorities that failed, and the window of the one that is tried",
           "[lb][explain][A56]") {
   Tree world({":a", ":b", ":c"});
+  const ClusterName orders("orders");
+  Lines timeless;
+  lb::TimedTrace trace(std::nullopt,
+                       [&](const PickStep& step) { timeless.push_back(testing::to_line(step)); });
+  world.tree.picker()->explain({.cluster = &orders}, trace);
+  CHECK(of_part(timeless, "priority") ==
+        Lines{"priority: priority 0 of 3; CONNECTING; its failover window is open; runtime option "
+              "failover_timeout"});
   CHECK(of_part(explained(world.tree), "priority") ==
         Lines{"priority: priority 0 of 3; CONNECTING; its failover window runs for 10 s more; "
               "runtime option failover_timeout"});
@@ -226,6 +273,13 @@ TEST_CASE("explain: localities are drawn by weight, and those that failed are na
   world.tree.down("a");
   CHECK(absl::StrContains(of_part(explained(world.tree), "weighted_target").back(),
                           "; the only one that can take calls; EDS orders"));
+  Tree weightless({"x*0:a y*1:b"});
+  weightless.tree.up("a");
+  weightless.tree.up("b");
+  const Lines without_x = of_part(explained(weightless.tree), "weighted_target");
+  REQUIRE(without_x.size() == 2);
+  CHECK(absl::StrContains(without_x[0], "not locality {region=\"\", zone=\"x\""));
+  CHECK(absl::EndsWith(without_x[0], "; its weight is 0; EDS orders"));
 }
 
 TEST_CASE("explain: drops are drawn one by one, and none is counted", "[lb][explain][A37-27]") {
@@ -326,8 +380,11 @@ TEST_CASE("explain: an ejection is told also where pick_first pays no attention 
   CHECK(of_part(explained(world.tree), "outlier_detection") == none);
 }
 
-TEST_CASE("explain: where nothing runs, round_robin's turn is drawn by the seed", "[lb][explain]") {
-  Tree world({":a,b,c"});
+TEST_CASE("explain: where nothing runs, a turn is drawn by the seed", "[lb][explain]") {
+  const bool is_weighted = GENERATE(false, true);
+  const std::string part = is_weighted ? "weighted_round_robin" : "round_robin";
+  Tree world({":a,b,c"},
+             is_weighted ? make_lb_config(WeightedRoundRobinConfig{}) : default_lb_policy());
   for (const char* address : {"a", "b", "c"})
     world.tree.up(address);
   const auto told = [&](std::uint64_t seed) {
@@ -339,9 +396,12 @@ TEST_CASE("explain: where nothing runs, round_robin's turn is drawn by the seed"
     const ClusterName cluster("orders");
     const PickResult result =
         world.tree.picker()->explain({.cluster = &cluster, .seed = seed}, trace);
-    const std::string line = of_part(lines, "round_robin").back();
-    CHECK(absl::StrContains(
-        line, std::get<Complete>(result.outcome).connection->address().str() + "; drawn by"));
+    const std::string line = of_part(lines, part).back();
+    const std::string chosen = std::get<Complete>(result.outcome).connection->address().str();
+    CHECK(absl::StartsWith(line, absl::StrCat(part, ": ", chosen, "; ")));
+    const std::string drawn =
+        absl::StrCat("; drawn by the seed: ", chosen[0] - 'a' + 1, " of 3 that are READY; ");
+    CHECK(absl::StrContains(line, drawn) == !is_weighted);
     return line;
   };
   std::set<std::string> all;
@@ -349,7 +409,6 @@ TEST_CASE("explain: where nothing runs, round_robin's turn is drawn by the seed"
     const std::string first = told(seed);
     world.tree.call("orders");  // The call takes a turn of round_robin.
     CHECK(told(seed) == first);
-    CHECK(absl::StrContains(first, "drawn by the seed: "));
     all.insert(first);
   }
   CHECK(all.size() == 3);

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/support/property.hpp"
+#include "tests/support/step_log.hpp"
 #include "tests/unit/lb/least_request_harness.hpp"
 
 namespace signalbox::lb {
@@ -113,8 +115,20 @@ class BiasHarness : public LeafHarness {
     step(RebuildDue{});
   }
 
+  static std::uint64_t mixed(std::uint64_t seed) { return seed * 0x9e3779b97f4a7c15ULL; }
+
   PickResult ask(std::uint64_t seed) const {
-    return published.back().picker->pick({.seed = seed * 0x9e3779b97f4a7c15ULL});
+    return published.back().picker->pick({.seed = mixed(seed)});
+  }
+
+  std::string where(std::uint64_t seed) const {
+    return std::get<Complete>(ask(seed).outcome).connection->address().str();
+  }
+
+  // The explanation of the same call.
+  std::set<std::string> steps(std::uint64_t seed) const {
+    const auto lines = testing::steps_of(published.back().picker, {.seed = mixed(seed)});
+    return {lines.begin(), lines.end()};
   }
 
   // Begins calls until the endpoint has `count` of them in flight, and no other has any.
@@ -195,6 +209,75 @@ TEST_CASE("least_request: a new bias is a new picker", "[lb][least_request][ENV-
   leaf.update({"a", "b"}, make_lb_config(LeastRequestConfig{2, std::nullopt, 1.0}));
   leaf.step(RebuildDue{});
   CHECK(leaf.published.back().picker != before);
+}
+
+TEST_CASE("least_request: endpoints are drawn independently of the call's other draws",
+          "[lb][least_request][ENV-41]") {
+  const auto [bias, share] =
+      GENERATE(table<std::optional<double>, double>({{std::nullopt, 0.5}, {1.0, 0.25}}));
+  const BiasHarness leaf({{"a", 1}, {"b", 3}}, bias);
+  for (const Salt other : {Salt::kRouteFraction,
+                           Salt::kWeightedCluster,
+                           Salt::kLocality,
+                           Salt::kDrop,
+                           Salt::kFaultDelay,
+                           Salt::kFaultAbort,
+                           Salt::kTier}) {
+    int calls = 0;
+    int to_a = 0;
+    for (std::uint64_t seed = 0; seed < 8'000; ++seed) {
+      if (draw_below(BiasHarness::mixed(seed), other, 2) != 0) continue;
+      ++calls;
+      to_a += leaf.where(seed) == "a" ? 1 : 0;
+    }
+    CAPTURE(static_cast<int>(other));
+    CHECK(to_a == Approx(calls * share).margin(200));
+  }
+}
+
+TEST_CASE("least_request: an explanation has the bias and the weights of the drawn endpoints",
+          "[lb][least_request][explain][ENV-40]") {
+  BiasHarness leaf({{"a", 1}, {"b", 3}}, 1.5);
+  leaf.load("b", 1);
+  std::set<std::string> steps;
+  for (std::uint64_t seed = 0; seed < 20; ++seed)
+    steps.merge(leaf.steps(seed));
+  const std::string why =
+      "; by chance, less likely with calls in flight (active_request_bias 1.5), of the 2 drawn by "
+      "weight from 2 that are READY; CDS";
+  CHECK(steps == std::set<std::string>{
+                     "least_request: drew a; 0 calls of this policy's in flight, weight 1; CDS",
+                     "least_request: drew b; 1 calls of this policy's in flight, weight 3; CDS",
+                     "least_request: a" + why,
+                     "least_request: b" + why});
+
+  // With equal weights the bias has no part in the choice.
+  const BiasHarness even({{"a", 3}, {"b", 3}}, 1.5);
+  steps.clear();
+  for (std::uint64_t seed = 0; seed < 20; ++seed)
+    steps.merge(even.steps(seed));
+  CHECK(steps.contains("least_request: drew a; 0 calls of this policy's in flight; CDS"));
+  CHECK(steps.contains(
+      "least_request: a; the fewest calls of the 2 drawn from 2 that are READY; CDS"));
+  CHECK(steps.size() == 4);
+}
+
+TEST_CASE("least_request: an explanation names each drawn endpoint once",
+          "[lb][least_request][explain]") {
+  LeastRequestHarness leaf({"a", "b", "c"});
+  std::set<std::size_t> sizes;
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    const auto steps = testing::steps_of(leaf.published.back().picker, {.seed = seed});
+    CHECK(std::set(steps.begin(), steps.end()).size() == steps.size());
+    CHECK_THAT(steps[0], Catch::StartsWith("least_request: drew "));
+    sizes.insert(steps.size());
+  }
+  // Two draws choose one endpoint or two, and the last step has the choice.
+  CHECK(sizes == std::set<std::size_t>{2, 3});
+
+  const LeastRequestHarness alone({"a"});
+  CHECK(testing::steps_of(alone.published.back().picker) ==
+        Strings{"least_request: a; the only one that is READY; CDS"});
 }
 
 }  // namespace signalbox::lb

@@ -71,6 +71,10 @@ TEST_CASE("load_report: the older field rps counts where rps_fractional is not s
           "[lb][orca][A51]") {
   const std::string bytes = tag(3, 0) + varint(300);
   CHECK(ReceivedLoadReport(bytes).report()->qps == 300);
+  // The largest number, in ten bytes.
+  const std::string largest = tag(3, 0) + varint(UINT64_MAX);
+  REQUIRE(ReceivedLoadReport(largest).report() != nullptr);
+  CHECK(ReceivedLoadReport(largest).report()->qps == 0x1.0p64);
 }
 
 TEST_CASE("load_report: of equal keys of one map the last counts, as in protobuf",
@@ -84,6 +88,17 @@ TEST_CASE("load_report: of equal keys of one map the last counts, as in protobuf
   CHECK(metrics == std::vector<LoadMetric>{{LoadMetric::Map::kNamedMetrics, "queue", 4},
                                            {LoadMetric::Map::kNamedMetrics, "disk", 2},
                                            {LoadMetric::Map::kRequestCost, "queue", 3}});
+}
+
+TEST_CASE("load_report: an entry of a map without its value has the value 0", "[lb][orca][A51]") {
+  const std::string bytes = text(8, text(1, "queue")) + text(8, number(2, 3));
+  const ReceivedLoadReport received(bytes);
+  CHECK(received.result() == LoadReportResult::kTaken);
+  REQUIRE(received.report() != nullptr);
+  const auto& span = received.report()->metrics;
+  const std::vector<LoadMetric> metrics(span.begin(), span.end());
+  CHECK(metrics == std::vector<LoadMetric>{{LoadMetric::Map::kNamedMetrics, "queue", 0},
+                                           {LoadMetric::Map::kNamedMetrics, "", 3}});
 }
 
 TEST_CASE("load_report: an empty report is valid", "[lb][orca][A51]") {

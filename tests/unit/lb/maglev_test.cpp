@@ -284,6 +284,77 @@ TEST_CASE("maglev: the time of a pick is bounded when most endpoints are down", 
   CHECK(calls < 350);
 }
 
+TEST_CASE("maglev: without weighted shuffling endpoints weigh their locality's weight times own",
+          "[lb][maglev]") {
+  constexpr std::uint32_t kSlots = 10'007;
+  PolicyContext context{PolicyPath{"p"}, 1, nullptr};
+  context.options.weighted_shuffling = false;
+  LeafHarness leaf(make_leaf(MaglevConfig{}, context));
+  Locality light{{"", "x", ""}, 1, {{.addresses = {Address("c")}, .weight = 7}}};
+  Locality heavy{{"", "y", ""}, 3, {}};
+  heavy.endpoints = {{.addresses = {Address("a")}, .weight = 2},
+                     {.addresses = {Address("b")}, .weight = 1}};
+  Endpoints slice;
+  slice.priorities.push_back({{std::make_shared<const Locality>(std::move(heavy)),
+                               std::make_shared<const Locality>(std::move(light))}});
+  leaf.step(ConfigUpdated{1,
+                          make_lb_config(MaglevConfig{kSlots}),
+                          nullptr,
+                          std::make_shared<const Endpoints>(std::move(slice))});
+  for (const char* address : {"a", "b", "c"})
+    leaf.ready(address);
+  leaf.step(RebuildDue{});
+  std::map<std::string, int> slots;
+  for (std::uint64_t hash = 0; hash < kSlots; ++hash) {
+    const PickResult result = leaf.published.back().picker->pick({.hash = hash});
+    ++slots[std::get<Complete>(result.outcome).connection->address().str()];
+  }
+  CHECK(slots["a"] == Approx(kSlots * 6 / 16.0).margin(100));
+  CHECK(slots["b"] == Approx(kSlots * 3 / 16.0).margin(100));
+  CHECK(slots["c"] == Approx(kSlots * 7 / 16.0).margin(100));
+}
+
+TEST_CASE("maglev: an explanation has the hash's origin, its slot, and the slots passed",
+          "[lb][maglev][explain]") {
+  MaglevHarness maglev;
+  maglev.list(kAbc);
+  maglev.ready("a");
+  maglev.ready("b");
+  maglev.fail("c");
+  maglev.settle();
+  const auto told = [&](const PickArgs& args) {
+    return testing::steps_of(maglev.published.back().picker, args);
+  };
+  const MaglevTable table(items_of(kAbc), maglev.table_size);
+  for (std::uint64_t hash = 250; hash < 260; ++hash) {
+    const std::uint32_t slot = table.find(hash);
+    std::uint32_t passed = 0;
+    while (kAbc[table.item((slot + passed) % table.size())] == "c")
+      ++passed;
+    const auto steps = told({.hash = hash});
+    REQUIRE(steps.size() == 3);  // The first step names c, which is not READY.
+    CHECK(steps[1] == absl::StrCat("maglev: begins at slot ",
+                                   slot,
+                                   " of 251; the call's hash is ",
+                                   hash,
+                                   ", by the hash policies of its route; CDS"));
+    CHECK(steps[2] == absl::StrCat("maglev: ",
+                                   maglev.answer({.hash = hash}),
+                                   "; the first READY one from there; ",
+                                   passed,
+                                   " slots were passed; CDS"));
+  }
+  CHECK_THAT(told({.seed = 1}).at(1), Catch::EndsWith(", by chance: nothing of it is hashed; CDS"));
+
+  maglev.idle("b");
+  maglev.settle();
+  std::uint64_t hash = 0;
+  while (maglev.owner(hash) != "b")
+    ++hash;
+  CHECK(told({.hash = hash}).back() ==
+        "maglev: the call waits; where it belongs is being connected; CDS");
+}
+
 TEST_CASE("maglev: an endpoint that the list has twice is once in the table", "[lb][maglev]") {
   MaglevHarness maglev;
   maglev.list({"a", "a", "b"});

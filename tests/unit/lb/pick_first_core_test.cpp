@@ -67,6 +67,28 @@ TEST_CASE("PickFirst: the error is that of an address of the list", "[lb][pick_f
   }
 }
 
+TEST_CASE("PickFirst: an error names its address once", "[lb][pick_first]") {
+  const auto [why, text] = GENERATE(table<std::string, std::string>({
+      {"refused", "10.0.0.1:80: refused"},
+      {"10.0.0.1:80: refused", "10.0.0.1:80: refused"},
+      {"no route to 10.0.0.1:80 from here", "no route to 10.0.0.1:80 from here"},
+      {"10.0.0.1:8080: refused", "10.0.0.1:80: 10.0.0.1:8080: refused"},
+  }));
+  PickFirst first(WhenLost::kGoIdle);
+  LbEffects effects;
+  first.update({Address("10.0.0.1:80")}, effects);
+  SubchannelStateChanged failed;
+  failed.address = Address("10.0.0.1:80");
+  failed.state = kFailure;
+  failed.status = absl::UnavailableError(why);
+  first.observe(failed, effects);
+  CHECK(first.status() == absl::UnavailableError(text));
+}
+
+TEST_CASE("PickFirst: a first list without addresses fails at once", "[lb][pick_first]") {
+  check({"update -> re-resolve, TRANSIENT_FAILURE"});
+}
+
 // --- idle -----------------------------------------------------------------------
 
 TEST_CASE("PickFirst: when its connection is lost it is IDLE until it is woken",

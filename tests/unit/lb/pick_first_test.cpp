@@ -133,6 +133,58 @@ TEST_CASE("pick_first: a pick says which endpoint it chose", "[lb][pick_first][A
         std::vector{Address("a2")});
 }
 
+TEST_CASE("pick_first: a change of its endpoint's locality alone is published",
+          "[lb][pick_first]") {
+  PolicyContext context{PolicyPath{"p"}, 1, kAsks};
+  context.options.caller = {"north", "x", ""};
+  LeafHarness leaf(make_leaf(PickFirstConfig{}, context));
+  Locality locality{{"north", "x", ""}, 1, {{.addresses = {Address("a")}}}};
+  const auto update = [&] {
+    Endpoints endpoints;
+    endpoints.priorities.push_back({{std::make_shared<const Locality>(locality)}});
+    leaf.step(ConfigUpdated{
+        ++leaf.generation, nullptr, nullptr, std::make_shared<const Endpoints>(endpoints)});
+  };
+  const auto chosen = [&] {
+    return std::get<Complete>(leaf.published.back().picker->pick({}).outcome);
+  };
+  update();
+  leaf.ready("a");
+  CHECK(chosen().zone == CallZone::kOwn);
+  const std::size_t published = leaf.published.size();
+  update();
+  CHECK(leaf.published.size() == published);
+
+  locality.name.zone = "y";
+  update();
+  CHECK(leaf.published.size() == published + 1);
+  CHECK(chosen().zone == CallZone::kOther);
+  locality.weight = 7;
+  update();
+  CHECK(leaf.published.size() == published + 2);
+  CHECK(chosen().endpoint->locality->weight == 7);
+}
+
+TEST_CASE("pick_first: a change of the host counts alone is published with the same picker",
+          "[lb][pick_first]") {
+  LeafHarness leaf = ready_on({"a", "b"});
+  const Publish before = leaf.published.back();
+  leaf.update({"a", "b", "c"});
+  const Publish& after = leaf.published.back();
+  CHECK(after.picker == before.picker);
+  CHECK(after.generation == 2);
+  CHECK(before.hosts->priorities.front().total.hosts == 2);
+  CHECK(after.hosts->priorities.front().total.hosts == 3);
+  // In TRANSIENT_FAILURE no endpoint is fit, and the number of endpoints counts all the same.
+  LeafHarness failed = pick_first();
+  failed.update({"a"});
+  failed.fail("a");
+  failed.update({"a", "b"});
+  CHECK(failed.state() == kFailed);
+  CHECK(failed.published.back().hosts->priorities.front().healthy.hosts == 0);
+  CHECK(failed.published.back().hosts->priorities.front().total.hosts == 2);
+}
+
 TEST_CASE("pick_first: calls are counted by whom the subchannel map names",
           "[lb][pick_first][A50]") {
   class Silent final : public CallTracker {

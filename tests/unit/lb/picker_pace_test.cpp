@@ -11,6 +11,7 @@
 #include <catch2/catch.hpp>
 
 #include "lb/leaf/least_request.hpp"
+#include "lb/leaf/maglev.hpp"
 #include "lb/leaf/ring_hash.hpp"
 #include "lb/leaf/round_robin.hpp"
 #include "tests/unit/lb/leaf_harness.hpp"
@@ -325,6 +326,43 @@ TEST_CASE("picker pace: more fit hosts are reported with their picker", "[lb][pi
     CHECK(paced.leaf.published.back().hosts->priorities.front().total.hosts == 2);
     CHECK(fit() == 2);
   }
+}
+
+TEST_CASE("picker pace: fewer fit hosts are reported while a picker waits", "[lb][picker_pace]") {
+  PacedLeaf paced(RoundRobinConfig{});
+  paced.update({"a", "b", "c"});
+  paced.connecting("c");
+  paced.ready("a");
+  paced.ready("b");
+  paced.published();
+  const PickerPtr picker = paced.leaf.published.back().picker;
+  paced.fail("c");
+  REQUIRE(paced.published() == 1);
+  CHECK(paced.leaf.published.back().hosts->priorities.front().healthy.hosts == 2);
+  CHECK(paced.leaf.published.back().picker == picker);
+  paced.pass(5ms);
+  CHECK(paced.published() == 1);
+  CHECK(paced.leaf.published.back().picker != picker);
+}
+
+TEST_CASE("picker pace: maglev's calls follow another list at once, and another state may wait",
+          "[lb][picker_pace][maglev]") {
+  const auto config = std::make_shared<const LbConfig>(MaglevConfig{251});
+  PacedLeaf paced(MaglevConfig{251});
+  const auto picker = [&] { return paced.leaf.published.back().picker; };
+  paced.update({"a", "b"}, config);
+  paced.ready("a");
+  paced.ready("b");
+  paced.pass(5ms);
+  PickerPtr before = picker();
+  paced.update({"a", "b", "c"}, config);
+  CHECK(picker() != before);
+
+  before = picker();
+  paced.fail("c");
+  CHECK(picker() == before);
+  paced.pass(5ms);
+  CHECK(picker() != before);
 }
 
 TEST_CASE("picker pace: calls may wait for ring_hash's endpoints, so each burst has its picker",

@@ -54,7 +54,7 @@ class FicklePicker final : public Picker {
   }
 };
 
-TEST_CASE("pickers: a noted picker knows the hosts of sessions as before",
+TEST_CASE("pickers: a picker with a note or a priority knows the hosts of sessions as before",
           "[lb][pickers][ENV-27]") {
   class Hinting final : public Picker {
    public:
@@ -68,6 +68,7 @@ TEST_CASE("pickers: a noted picker knows the hosts of sessions as before",
 
   const auto hinting = std::make_shared<const Hinting>();
   CHECK(make_noted_picker(hinting, "p1: ", "")->session_hint() == hinting->session_hint());
+  CHECK(make_priority_picker(hinting, 1)->session_hint() == hinting->session_hint());
 }
 
 TEST_CASE("pickers: a note stands around every reason", "[lb][pickers]") {

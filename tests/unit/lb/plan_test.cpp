@@ -461,6 +461,23 @@ TEST_CASE("plan: what is not there is refused, with what is", "[lb][plan]") {
         "secondary/0");
 }
 
+TEST_CASE("plan: an error names at most twenty of what there is", "[lb][plan]") {
+  const auto known = [](std::size_t priorities) {
+    const std::string error =
+        refused(aggregate({with_priorities("primary", priorities)}), healthy("tertiary", {1}));
+    return error.substr(error.find("there is: ") + 10);
+  };
+  CHECK(known(0) == "none");
+  CHECK(known(2) == "primary/0, primary/1");
+  const std::string twenty = known(20);
+  CHECK(std::ranges::count(twenty, ',') == 19);
+  CHECK_THAT(twenty, Catch::Matchers::EndsWith("primary/9"));
+  // Names are in alphabetical order: primary/9 is the last of 23, and primary/6 of the first 20.
+  const std::string more = known(23);
+  CHECK(std::ranges::count(more, ',') == 19);
+  CHECK_THAT(more, Catch::Matchers::EndsWith("primary/6 and 3 more"));
+}
+
 TEST_CASE("plan: a priority without endpoints has no health to assume", "[lb][plan][ENV-6]") {
   PlanInput input = three_zones();
   auto endpoints = std::make_shared<Endpoints>(*input.leaves[0].endpoints);
@@ -477,6 +494,10 @@ TEST_CASE("plan: what cannot be is refused", "[lb][plan]") {
   PlanAssumptions assumptions;
   assumptions.health = {{ClusterName("primary"), 0, 60, 41}};
   CHECK_THAT(refused(input, assumptions), Catch::Matchers::Contains("found 60 and 41"));
+  assumptions.health = {{ClusterName("primary"), 0, UINT32_MAX, 1}};  // The sum overflows to 0.
+  CHECK_THAT(refused(input, assumptions), Catch::Matchers::Contains("found 4294967295 and 1"));
+  assumptions.health = {{ClusterName("primary"), 0, 1, UINT32_MAX}};
+  CHECK_THAT(refused(input, assumptions), Catch::Matchers::Contains("found 1 and 4294967295"));
   CHECK_THAT(refused(input, healthy("primary", {1}) + healthy("primary", {1})),
              Catch::Matchers::Contains("primary/0: is assumed twice"));
   assumptions = healthy("primary", {50});

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
 #include "tests/support/step_log.hpp"
@@ -66,8 +67,47 @@ TEST_CASE("random: the explanation names the endpoint that the pick draws", "[lb
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const auto steps = testing::steps_of(random.published.back().picker, {.seed = seed});
     REQUIRE(steps.size() == 1);
-    CHECK_THAT(steps[0], Catch::StartsWith("random: " + random.where({.seed = seed})));
+    const std::string drawn = random.where({.seed = seed});
+    CHECK(steps[0] == absl::StrCat("random: ",
+                                   drawn,
+                                   "; drawn by the call's seed: ",
+                                   drawn[0] - 'a' + 1,
+                                   " of 3 READY; CDS"));
   }
+}
+
+TEST_CASE("random: the endpoint is drawn independently of the call's other draws", "[lb][random]") {
+  RandomHarness random({"a", "b"});
+  random.ready("a");
+  random.ready("b");
+  random.step(RebuildDue{});
+  for (const Salt other : {Salt::kRouteFraction,
+                           Salt::kWeightedCluster,
+                           Salt::kLocality,
+                           Salt::kDrop,
+                           Salt::kFaultDelay,
+                           Salt::kFaultAbort,
+                           Salt::kTier}) {
+    int calls = 0;
+    int to_a = 0;
+    for (std::uint64_t seed = 0; seed < 4'000; ++seed) {
+      if (draw_below(seed, other, 2) != 0) continue;
+      ++calls;
+      to_a += random.where({.seed = seed}) == "a" ? 1 : 0;
+    }
+    CAPTURE(static_cast<int>(other));
+    CHECK(to_a == Approx(calls / 2.0).margin(200));
+  }
+}
+
+TEST_CASE("random: the same endpoints again need no new picker", "[lb][random]") {
+  RandomHarness random({"a"});
+  random.ready("a");
+  random.step(RebuildDue{});
+  const std::size_t pickers = random.published.size();
+  random.update({"a"}, make_lb_config(RandomConfig{}));
+  random.step(RebuildDue{});
+  CHECK(random.published.size() == pickers);
 }
 
 TEST_CASE("random: when all endpoints fail, calls fail", "[lb][random]") {

@@ -4,15 +4,22 @@
 // a76_ring_hash_keys_test).
 #include "lb/leaf/ring_hash.hpp"
 
+#include <algorithm>
+#include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include <catch2/catch.hpp>
 
 #include "lb/xx_hash.hpp"
 #include "tests/support/printed.hpp"
+#include "tests/support/step_log.hpp"
 #include "tests/unit/lb/ring_hash_harness.hpp"
 
 namespace signalbox::lb {
@@ -117,6 +124,92 @@ TEST_CASE("ring_hash: an endpoint without a point on the ring does not count",
     leaf.settle();
     CHECK(leaf.state() == kIdle);
   }
+}
+
+TEST_CASE("ring_hash: without weighted shuffling endpoints weigh their locality's weight times own",
+          "[lb][ring_hash][A42]") {
+  PolicyOptions options;
+  options.weighted_shuffling = false;
+  RingHashHarness leaf(options);
+  Locality light{{"", "x", ""}, 1, {{.addresses = {Address("c")}, .weight = 7}}};
+  Locality heavy{{"", "y", ""}, 3, {}};
+  heavy.endpoints = {{.addresses = {Address("a")}, .weight = 2},
+                     {.addresses = {Address("b")}, .weight = 1}};
+  Endpoints slice;
+  slice.priorities.push_back({{std::make_shared<const Locality>(std::move(heavy)),
+                               std::make_shared<const Locality>(std::move(light))}});
+  leaf.list(slice);
+  leaf.bring({{"a", 'r'}, {"b", 'r'}, {"c", 'r'}});
+  std::map<std::string, int> shares;
+  constexpr int kCalls = 20'000;
+  for (std::uint64_t call = 0; call < kCalls; ++call)
+    ++shares[leaf.answer(draw(call, Salt::kDrop))];
+  CHECK(shares["complete a"] == Approx(kCalls * 6 / 16.0).epsilon(0.15));
+  CHECK(shares["complete b"] == Approx(kCalls * 3 / 16.0).epsilon(0.2));
+  CHECK(shares["complete c"] == Approx(kCalls * 7 / 16.0).epsilon(0.15));
+}
+
+TEST_CASE("ring_hash: two of three endpoints that failed are a failure that counts them",
+          "[lb][ring_hash][A42]") {
+  RingHashHarness leaf(kAbc);
+  leaf.bring({{"a", 'f'}, {"b", 'f'}});
+  CHECK(leaf.state() == kFailed);
+  CHECK(leaf.published.back().status.message() ==
+        "ring_hash: 2 of 3 endpoints failed; last error: b: refused by b");
+}
+
+// --- explanations ----------------------------------------------------------
+
+TEST_CASE("ring_hash: an explanation has the hash's origin, and counts the points passed",
+          "[lb][ring_hash][explain]") {
+  struct UserHeader final : HeaderSource {
+    void each(absl::string_view name,
+              absl::FunctionRef<void(absl::string_view)> visit) const override {
+      if (name == "user") visit("ann");
+    }
+  };
+
+  RingHashHarness leaf(kAbc);
+  leaf.bring({{"a", 'f'}, {"b", 'r'}});
+  const auto told = [&](const PickArgs& args) {
+    return testing::steps_of(leaf.published.back().picker, args);
+  };
+  const HashRing ring({{"a", 1}, {"b", 1}, {"c", 1}}, {});
+  std::size_t passed = 0;
+  while (ring.item((ring.find(kHash) + passed) % ring.size()) == 0)
+    ++passed;
+  CHECK(told({.hash = kHash}).back() ==
+        absl::StrCat("ring_hash: b; the first READY one from there; ",
+                     passed,
+                     " points of failed ones were passed; CDS"));
+  const auto has = [](const Strings& steps, const std::string& text) {
+    return std::ranges::any_of(
+        steps, [&](const std::string& step) { return absl::StrContains(step, text); });
+  };
+  CHECK(has(told({.seed = 5}), ", by chance: nothing of it is hashed; the ring has 1026 points"));
+
+  const UserHeader header{};
+  leaf.config = by_header("user");
+  leaf.list(kAbc);
+  leaf.settle();
+  CHECK(has(told({.headers = &header}),
+            absl::StrCat("the call's hash is ", xx_hash("ann"), ", of header \"user\"; ")));
+}
+
+TEST_CASE("ring_hash: an explanation says why a call waits or fails", "[lb][ring_hash][explain]") {
+  RingHashHarness leaf(kAbc);
+  const auto last = [&] {
+    return testing::steps_of(leaf.published.back().picker, {.hash = kHash}).back();
+  };
+  CHECK(last() ==
+        "ring_hash: the call waits; a is where it belongs, and not connected; a pick lets it "
+        "connect; CDS");
+  leaf.bring({{"a", 'c'}});
+  CHECK(last() == "ring_hash: the call waits; where it belongs is being connected; CDS");
+  leaf.bring({{"a", 'f'}, {"b", 'f'}, {"c", 'f'}});
+  CHECK(last() ==
+        "ring_hash: the call fails; ring_hash: all 3 endpoints failed; last error: c: refused by "
+        "c; CDS");
 }
 
 TEST_CASE("ring_hash: a list or a configuration that says the same changes nothing",

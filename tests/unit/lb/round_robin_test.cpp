@@ -212,6 +212,17 @@ TEST_CASE("round_robin: clients begin at places of their own", "[lb][round_robin
   CHECK(first.size() == 3);
 }
 
+TEST_CASE("round_robin: each picker begins at a place of its own", "[lb][round_robin]") {
+  LeafHarness leaf = ready_on({"a", "b", "c"});
+  std::set<std::string> first;
+  for (int picker = 0; picker < 50; ++picker) {
+    leaf.ready("a");  // Another connection, so another picker.
+    leaf.step(RebuildDue{});
+    first.insert(leaf.pick());
+  }
+  CHECK(first.size() == 3);
+}
+
 TEST_CASE("round_robin: its state is the best of its endpoints'", "[lb][round_robin][A61]") {
   struct Row {
     const char* when;
@@ -255,6 +266,18 @@ TEST_CASE("round_robin: says how many failed, and why the last did", "[lb][round
   CHECK(leaf.pick().rfind("fail: round_robin: the only endpoint", 0) == 0);
 }
 
+TEST_CASE("round_robin: a failure has a reason, also where the judge gives none",
+          "[lb][round_robin][A50]") {
+  LeafHarness leaf = ready_on({"a"});
+  SubchannelStateChanged ejected;
+  ejected.address = Address{"a"};
+  ejected.state = kReady;
+  ejected.healthy = false;
+  ejected.connection = std::make_shared<const Connection>(ejected.address);
+  leaf.step(ejected);
+  CHECK(leaf.pick() == "fail: round_robin: the only endpoint failed; last error: a: unhealthy");
+}
+
 TEST_CASE("round_robin: without endpoints it fails clearly", "[lb][round_robin]") {
   LeafHarness leaf = ready_on({"a"});
   leaf.update({});
@@ -263,6 +286,7 @@ TEST_CASE("round_robin: without endpoints it fails clearly", "[lb][round_robin]"
   CHECK(leaf.pick() == "fail: round_robin: no endpoints");
   CHECK(leaf.published.back().status.code() == absl::StatusCode::kUnavailable);
   CHECK(leaf.applied == 2);
+  CHECK(leaf.published.back().generation == 2);
 }
 
 TEST_CASE("round_robin: reconnects at once when an endpoint goes IDLE", "[lb][round_robin][A61]") {
@@ -355,6 +379,13 @@ TEST_CASE("round_robin: news of what it released is dropped", "[lb][round_robin]
   leaf.update({"b"});
   leaf.step(RebuildDue{});
   CHECK(leaf.ready("a").empty());
+}
+
+TEST_CASE("round_robin: events before the first configuration do nothing", "[lb][round_robin]") {
+  LeafHarness leaf = round_robin();
+  CHECK(leaf.step(IdleExitRequested{}).empty());
+  CHECK(leaf.ready("a").empty());
+  CHECK(leaf.step(RebuildDue{}).empty());
 }
 
 TEST_CASE("round_robin: a configuration sent twice changes nothing", "[lb][round_robin]") {

@@ -362,6 +362,12 @@ TEST_CASE_METHOD(RouterFixture,
         "xds:///orders: " + kept + " […] (node ID: n)");
   CHECK(named.describe(absl::UnavailableError(kept)).message() ==
         "xds:///orders: " + kept + " (node ID: n)");
+  const std::string longest(Router::kLongestReason, 'x');
+  CHECK(named.describe(absl::UnavailableError(longest)).message() ==
+        "xds:///orders: " + longest + " (node ID: n)");
+  const std::string no_beginning(Router::kLongestReason + 1, '\x80');
+  CHECK(named.describe(absl::UnavailableError(no_beginning)).message() ==
+        "xds:///orders:  […] (node ID: n)");
 }
 
 TEST_CASE_METHOD(RouterFixture, "router: waits while there is no configuration", "[lb][router]") {
@@ -385,6 +391,10 @@ TEST_CASE_METHOD(RouterFixture, "router: waits while there is no picker", "[lb][
   const Pick pick = router.pick(kCall);
   CHECK(pick.outcome() == PickOutcome::kQueue);
   CHECK(pick.cluster() == &ref("orders"));
+  publish(all_to(to("orders")), nullptr, absl::UnavailableError("the tree died"));
+  const Pick failed = router.pick(kCall);
+  CHECK(failed.outcome() == PickOutcome::kFail);
+  CHECK(failed.status() == absl::UnavailableError("cluster orders: the tree died"));
 }
 
 TEST_CASE_METHOD(RouterFixture, "router: ends a call that has no route", "[lb][router][A31-6]") {
@@ -406,6 +416,14 @@ TEST_CASE_METHOD(RouterFixture, "router: tells what a picker asks for", "[lb][ro
           }));
   CHECK(router.pick(kCall).outcome() == PickOutcome::kQueue);
   CHECK(log.asks == std::vector<PickAsk>{{PickAsk::Kind::kConnect, Address("10.0.0.1:80")}});
+  // An ask without a receiver is dropped.
+  publish(all_to(to("a")), answering([](const PickArgs&) {
+            PickResult answer;
+            answer.ask = PickAsk{};
+            return answer;
+          }));
+  CHECK(router.pick(kCall).outcome() == PickOutcome::kQueue);
+  CHECK(log.asks.size() == 1);
 }
 
 TEST_CASE_METHOD(RouterFixture, "router: asks again without routing again", "[lb][A31-1][A31-10]") {
@@ -492,6 +510,36 @@ TEST_CASE_METHOD(RouterFixture, "router: a repick forgets the former answer", "[
   CHECK(pick.status().ok());
 }
 
+TEST_CASE_METHOD(RouterFixture,
+                 "router: a pick that waits or fails has its priority, a complete one has none",
+                 "[lb][router]") {
+  const auto at_priority = [](PickResult answer, std::uint8_t priority) {
+    answer.priority = priority;
+    return answering([answer](const PickArgs&) { return answer; });
+  };
+  const auto priority = [](std::uint8_t number) { return std::optional<std::uint8_t>(number); };
+  publish(all_to(to("a")), at_priority(result(Queue{}), 2));
+  Pick pick = router.pick(kCall);
+  CHECK(pick.priority() == priority(2));
+  CHECK_FALSE(pick.is_put_off());
+
+  publish(all_to(to("a")),
+          answering([&](const PickArgs&) { return result(Complete{backend.get()}); }));
+  router.repick(pick, kCall);
+  CHECK(pick.priority() == std::nullopt);
+  pick.put_off();
+  CHECK(pick.priority() == std::nullopt);
+  CHECK(pick.is_put_off());
+
+  publish(all_to(to("a")), at_priority(result(Fail{absl::UnavailableError("down")}), 0));
+  router.repick(pick, kCall);
+  CHECK(pick.priority() == priority(0));
+  CHECK_FALSE(pick.is_put_off());
+  publish(all_to(to("a")), answering([](const PickArgs&) { return result(Queue{}); }));
+  router.repick(pick, kCall);
+  CHECK(pick.priority() == std::nullopt);
+}
+
 TEST_CASE_METHOD(RouterFixture, "router: counts each pick where it was routed", "[lb][router]") {
   publish(all_to(to("a")), answering([](const PickArgs&) { return result(Queue{}); }));
   Pick pick = router.pick(kCall);
@@ -561,6 +609,8 @@ TEST_CASE_METHOD(RouterFixture,
     pick.put_off();
     CHECK(pick.leaf() == nullptr);
     CHECK(pick.stats() == ref("both").stats());
+    CHECK_FALSE(leaf.in_use());
+    CHECK(router.explain(kCall, Instant()).leaf == "leaf");
     CHECK_FALSE(leaf.in_use());
   }
   answer_from_leaf(result(Fail{absl::UnavailableError("no endpoint")}));
@@ -920,6 +970,22 @@ TEST_CASE_METHOD(RouterFixture,
   first.reset();
   CHECK(router.pick(kCall).outcome() == PickOutcome::kComplete);
   CHECK(gate.inside == 0);
+}
+
+TEST_CASE_METHOD(RouterFixture,
+                 "router: an explanation of a call at the limit drops it, and takes no place",
+                 "[lb][router][explain][A32]") {
+  const Gate gate(1);
+  publish(all_to(to("orders")), through(gate, *backend));
+  CHECK(router.explain(kCall, Instant()).outcome == PickOutcome::kComplete);
+  CHECK(gate.inside == 0);
+  const Pick running = router.pick(kCall);
+  const Explanation full = router.explain(kCall, Instant());
+  CHECK(full.outcome == PickOutcome::kDrop);
+  CHECK(full.status == absl::UnavailableError("cluster orders: 1 calls in flight, the limit"));
+  CHECK(full.address.empty());
+  CHECK(gate.inside == 1);
+  CHECK(gate.refusals == 0);
 }
 
 TEST_CASE_METHOD(RouterFixture,

@@ -104,7 +104,7 @@ TEST_CASE("snapshot_cell: destroys the last snapshot", "[lb][snapshot_cell]") {
 
 TEST_CASE("snapshot_cell: readers see whole snapshots while they are replaced, S1",
           "[lb][snapshot_cell]") {
-  constexpr Generation kPublications = 1'000;
+  constexpr Generation kPublications = 300;
   SnapshotCell cell;
   cell.exchange(stamped(1));
   std::atomic<bool> done{false};

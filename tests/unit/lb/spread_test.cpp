@@ -127,6 +127,25 @@ TEST_CASE("spread: with force_local_zone a zone with enough endpoints keeps all 
         "zone");
 }
 
+TEST_CASE("spread: the note of subsets has the note of their policy, too", "[lb][spread]") {
+  const std::vector<LocalityPtr> localities{locality("a", 3, {1, 9}), locality("b", 1, {5})};
+  const auto ring = make_lb_config(RandomSubsettingConfig{2, make_lb_config(RingHashConfig{})});
+  CHECK(spread_calls(ring, localities, kAll, 4000) == Shares{300, 2700, 1000});
+  CHECK(spread_note(ring) ==
+        "random_subsetting: each client uses 2 of the endpoints; on average over many clients; "
+        "ring_hash: by weight; what the calls' keys make of it is not known here");
+}
+
+TEST_CASE("spread: a note has the rule for zones, and what is not known of the policy in a zone",
+          "[lb][spread][zone_split]") {
+  const auto policy = make_lb_config(
+      WrrLocalityConfig{make_lb_config(PickFirstConfig{}), ZoneAware{.force_from = 0}});
+  CHECK(spread_note(policy) ==
+        "zone-aware: calls stay in the caller's zone while it has at least 1 endpoints "
+        "(force_local_zone), or its share of the endpoints, for callers in equal numbers in each "
+        "zone; pick_first: each client stays with the first endpoint that connects");
+}
+
 TEST_CASE("spread: a policy, or one below it, can say that calls fail in panic",
           "[lb][spread][ENV-38]") {
   CHECK_FALSE(fails_in_panic(nullptr));

@@ -217,6 +217,28 @@ TEST_CASE("stream_lanes: a new connection does not drop the one of a call that i
   CHECK(dropped == 0);
 }
 
+TEST_CASE("stream_lanes: the text counts the streams and connections that are open",
+          "[lb][lanes][A105-8]") {
+  const auto graveyard = std::make_shared<Graveyard>();
+  StreamLanes lanes(graveyard, [] {});
+  CHECK(lanes.text() == "all 0 streams of 0 connections are in use");
+  lanes.add(1, link(1), false);
+  lanes.add(2, link(2), false);
+  std::vector<Pick> picks;
+  for (int call = 0; call < 3; ++call) {
+    picks.push_back(testing::complete_pick(kAddress));
+    CHECK_FALSE(picks.back().has_stream());
+    REQUIRE(lanes.take(picks.back()) == StreamLanes::Answer::kTaken);
+    CHECK(picks.back().has_stream());
+  }
+  CHECK(lanes.text() == "all 3 streams of 2 connections are in use");
+  lanes.remove(2);
+  CHECK(lanes.text() == "all 1 stream of 1 connection are in use");
+  picks.front().put_off();
+  CHECK_FALSE(picks.front().has_stream());
+  CHECK(lanes.text() == "all 0 streams of 1 connection are in use");
+}
+
 TEST_CASE("stream_lanes: the end of the lanes ends all waits, and calls keep their streams",
           "[lb][lanes][A105-9]") {
   const auto graveyard = std::make_shared<Graveyard>();

@@ -126,6 +126,7 @@ TEST_CASE("zone_split: routing_enabled is the part of the calls under the rule",
   CHECK(split(places, {.routing_enabled = 0}).shares == Shares{333'334, 333'333, 333'333});
   CHECK(split(places, {.routing_enabled = 50}).shares == Shares{466'667, 266'667, 266'666});
   CHECK(split(places, {.routing_enabled = 100}).shares == Shares{600'000, 200'000, 200'000});
+  CHECK(split(places, {.routing_enabled = 101}).shares == split(places).shares);
 }
 
 TEST_CASE("zone_split: with a basis of weights the weights of endpoints are the capacity",
