@@ -63,6 +63,7 @@ TEST_CASE("cds: tells the subchannels how their cluster is probed",
   XdsWorld world;
   world.eds("orders", {"east:a"});
   XdsConfig config = *world.config();
+  config.authority = "orders.example";
   ClusterConfig probed = **config.clusters.at(ClusterName("orders"));
   Cluster cluster = *probed.cluster;
   cluster.health_checks = checks;
@@ -83,6 +84,23 @@ TEST_CASE("cds: tells the subchannels how their cluster is probed",
   CHECK(std::get<ServeSubchannels>(*found).settings.health_checks == checks);
   CHECK(std::get<ServeSubchannels>(*found).settings.probe_exceptions == exceptions);
   CHECK(std::get<ServeSubchannels>(*found).settings.connect_timeout == std::chrono::seconds(7));
+  CHECK(std::get<ServeSubchannels>(*found).settings.authority == "orders.example");
+}
+
+TEST_CASE("cds: its tree gets no unfit endpoints, of whichever kind they are", "[lb][cds][ENV-9]") {
+  const std::string unfit = GENERATE(as<std::string>(), "b?", "b-");
+  XdsWorld world;
+  world.eds("orders", {"east:a," + unfit});
+  PolicyHarness policy{make_cds()};
+  policy.update(kOrders, world.config());
+  const auto found = std::ranges::find_if(policy.effects(), [](const LbEffect& effect) {
+    return std::holds_alternative<StartChild>(effect);
+  });
+  REQUIRE(found != policy.effects().end());
+  const Priority& given = std::get<StartChild>(*found).update.endpoints->priorities.front();
+  CHECK(given.localities.size() == 1);
+  CHECK(given.degraded.empty());
+  CHECK(given.unhealthy.empty());
 }
 
 TEST_CASE("cds: tells the subchannels how their cluster is secured", "[lb][cds][A29]") {
@@ -143,6 +161,38 @@ TEST_CASE("cds: a cluster that cannot be had fails its calls with UNAVAILABLE",
   }
 }
 
+TEST_CASE("cds: a subchannel map that closes before its tree has answered is not settled",
+          "[lb][cds][A75-1]") {
+  XdsWorld world;
+  world.eds("orders", {"east:a"});
+  PolicyHarness policy{make_cds()};
+  policy.update(kOrders, world.config());
+  SECTION("because the cluster cannot be had") {
+    world.error("orders", absl::NotFoundError("orders does not exist"));
+    CHECK(policy.update(kOrders, world.config()) ==
+          Texts{"publish TRANSIENT_FAILURE", "stop child", "close", "applied 2"});
+  }
+  SECTION("because the cluster became an aggregate") {
+    world.aggregate("orders", {"primary"});
+    CHECK(policy.update(kOrders, world.config()) == Texts{"stop child", "start child~2", "close"});
+    CHECK(policy.applied("child~2") == Texts{"applied 2"});
+  }
+}
+
+TEST_CASE("cds: without a leaf there is no subchannel map to close", "[lb][cds][A75-1]") {
+  XdsWorld world;
+  PolicyHarness policy{make_cds()};
+  SECTION("of an aggregate") {
+    world.aggregate("orders", {"primary"});
+    CHECK(policy.update(kOrders, world.config()) == Texts{"start child", "publish CONNECTING"});
+  }
+  SECTION("of a cluster that cannot be had") {
+    world.error("orders", absl::NotFoundError("orders does not exist"));
+    CHECK(policy.update(kOrders, world.config()) ==
+          Texts{"publish TRANSIENT_FAILURE", "applied 1"});
+  }
+}
+
 TEST_CASE("cds: a leaf that becomes an aggregate keeps serving until that can",
           "[lb][cds][A37-22]") {
   XdsWorld world;
@@ -175,6 +225,13 @@ TEST_CASE("cds: says why there are no endpoints", "[lb][cds][A37-23]") {
 
   SECTION("once: a cluster that did not change tells nothing again") {
     CHECK(policy.update(kOrders, world.config()).empty());
+  }
+  SECTION("an aggregate that the cluster becomes does not say it") {
+    world.aggregate("orders", {"primary"});
+    policy.update(kOrders, world.config());
+    policy.child("child~2", kFailure);
+    CHECK(policy.pick() == "fail UNAVAILABLE: child~2 TRANSIENT_FAILURE");
+    CHECK(policy.published()->status.message() == "child~2 failed");
   }
 }
 

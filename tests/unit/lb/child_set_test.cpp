@@ -152,6 +152,14 @@ TEST_CASE("child_set: a child whose policy type changed is switched gracefully",
     CHECK(serving() == first.picker);
     CHECK(composite.children.aggregate() == kConnecting);
   }
+  SECTION("one that died is stopped at once, too, and the new one owes an answer") {
+    composite.hear(ChildDied{kA});
+    CHECK(composite.children.applied() == 1);
+    composite.apply(2, {kA}, pick_first());
+    CHECK(composite.children.applied() == 1);
+    composite.hear(ChildApplied{next, 2});
+    CHECK(composite.children.applied() == 2);
+  }
   SECTION("one that is READY") {
     composite.hear(old);
     composite.hear(ChildApplied{kA, 1});
@@ -190,6 +198,13 @@ TEST_CASE("child_set: a child whose policy type changed is switched gracefully",
       composite.effects.clear();
       composite.hear(reports(kA, kFailure));
       CHECK(composite.texts() == Texts{"stop a"});
+      CHECK(composite.children.find(kA)->state == kConnecting);
+      CHECK(composite.children.aggregate() == kConnecting);
+    }
+    SECTION("is not followed by a replacement that was stopped") {
+      composite.apply(3, {kA}, round_robin());
+      composite.hear(reports(kA, kFailure));  // Policy a~3 has not reported yet.
+      CHECK(serving() == make_queue_picker());
       CHECK(composite.children.find(kA)->state == kConnecting);
     }
     SECTION("stays when the type changes once more") {

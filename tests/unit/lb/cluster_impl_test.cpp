@@ -12,6 +12,8 @@
 #include "lb/request_limit.hpp"
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/printed.hpp"
+#include "tests/support/scripted_picker.hpp"
+#include "tests/support/step_log.hpp"
 
 using namespace signalbox;
 using namespace signalbox::lb;
@@ -234,6 +236,31 @@ TEST_CASE("cluster_impl: the first category that draws a call has it",
   CHECK(world.counters->sum("c/half") + world.counters->sum("c/rest") == 1000);
 }
 
+TEST_CASE("cluster_impl: a category draws independently of the call's other draws",
+          "[lb][cluster_impl]") {
+  const World world;
+  PolicyHarness policy = world.policy();
+  policy.update(config_of(), nullptr, dropping({{"half", kAll / 2}}));
+  ready(policy);
+  for (const Salt other : {Salt::kWeightedCluster,
+                           Salt::kLocality,
+                           Salt::kEndpoint,
+                           Salt::kRequestHash,
+                           Salt::kFaultDelay,
+                           Salt::kFaultAbort,
+                           Salt::kTier}) {
+    int calls = 0;
+    int dropped = 0;
+    for (std::uint64_t seed = 0; seed < 4'000; ++seed) {
+      if (draw_below(seed, other, 2) != 0) continue;
+      ++calls;
+      dropped += absl::StartsWith(policy.pick("", seed), "drop") ? 1 : 0;
+    }
+    CAPTURE(static_cast<int>(other));
+    CHECK(dropped == Approx(calls / 2.0).margin(200));
+  }
+}
+
 TEST_CASE("cluster_impl: a drop that is only explained is not counted",
           "[lb][cluster_impl][explain]") {
   struct Unheard final : PickTrace {
@@ -251,6 +278,46 @@ TEST_CASE("cluster_impl: a drop that is only explained is not counted",
   const PickResult result = std::get<Publish>(*published).picker->explain({.path = "/s/M"}, trace);
   CHECK(std::holds_alternative<Drop>(result.outcome));
   CHECK(world.counters->sum("c/all") == 0);
+}
+
+TEST_CASE("cluster_impl: no tracker counts an explained call, and each category is told",
+          "[lb][cluster_impl][explain]") {
+  const World world;
+  PolicyHarness policy = world.policy();
+  policy.update(config_of(), nullptr, dropping({{"none", 0}, {"least", 1}}));
+  ready(policy);
+  testing::StepLog log;
+  const PickResult told = policy.published()->picker->explain({.seed = 1}, log.trace);
+  CHECK(to_text(told) == "complete 10.0.0.1:80");
+  CHECK(told.trackers.begin() == told.trackers.end());
+  CHECK(told.trackers.gate() == nullptr);
+  REQUIRE_FALSE(log.lines.empty());
+  CHECK(absl::StartsWith(log.lines.front(), "cluster_impl: not dropped by category \"least\"; "));
+}
+
+TEST_CASE("cluster_impl: a pick with more trackers than a call can hold is dropped",
+          "[lb][cluster_impl]") {
+  struct Idle final : CallTracker {
+    void ended(const CallEnd& /*end*/) const noexcept override {}
+  };
+
+  const Idle tracker;
+  const Connection backend{Address("10.0.0.1:80")};
+  const World world;
+  PolicyHarness policy = world.policy();
+  policy.update(config_of());
+  policy.step(ChildStateChanged{ChildName("child"),
+                                kReady,
+                                absl::OkStatus(),
+                                testing::answering([&](const PickArgs&) {
+                                  PickResult full;
+                                  full.outcome = Complete(&backend);
+                                  for (std::size_t i = 0; i < TrackerList::kMost; ++i)
+                                    full.trackers.add(tracker);
+                                  return full;
+                                }),
+                                policy.generation()});
+  CHECK(policy.pick() == "drop INTERNAL: a pick names too many trackers");
 }
 
 TEST_CASE("cluster_impl: the most calls in flight, and no more",
@@ -337,6 +404,17 @@ TEST_CASE("cluster_impl: counts calls by endpoint when the program asks for it",
   }
 }
 
+TEST_CASE("cluster_impl: the same endpoints again make no other picker that counts",
+          "[lb][cluster_impl]") {
+  World world;
+  world.endpoints = std::make_shared<CountedEndpoints>(/*most=*/9);
+  PolicyHarness policy = world.policy();
+  const EndpointsPtr endpoints = endpoints_at({"10.0.0.1:80"});
+  policy.update(config_of(), nullptr, endpoints);
+  ready(policy);
+  CHECK(policy.update(config_of(), nullptr, endpoints) == Texts{"update child"});
+}
+
 TEST_CASE("cluster_impl: 1024 calls unless it is told otherwise",
           "[lb][cluster_impl][A32][A37-18]") {
   CHECK(ClusterImplConfig{}.max_concurrent_requests == 1024);
@@ -407,6 +485,19 @@ TEST_CASE("cluster_impl: all who call a cluster share one count",
   CHECK(Call(elsewhere).runs());
   second.reset();
   CHECK(Call(one).runs());
+}
+
+TEST_CASE("cluster_impl: another EDS service of the cluster has a count of its own",
+          "[lb][cluster_impl][A32][A37-29]") {
+  const World world;
+  PolicyHarness policy = world.policy();
+  policy.update(config_of(1));
+  ready(policy);
+  const Call first(policy);
+  REQUIRE(first.runs());
+  REQUIRE_FALSE(Call(policy).runs());
+  policy.update(config_of(1, "other service"));
+  CHECK(Call(policy).runs());
 }
 
 TEST_CASE("cluster_impl: a pick below an aggregate names the leaf that counts it",

@@ -74,10 +74,15 @@ TEST_CASE("cluster_manager: a retiring cluster holds no call for ever",
     policy.child("a", kFailure);
     CHECK(policy.pick("a").starts_with("drop UNAVAILABLE"));
   }
-  SECTION("a picker that queues in any other state does not") {
+  SECTION("a picker that queues while it neither connects nor is IDLE does not") {
     retire();
-    policy.step(ChildStateChanged{ChildName("a"), kReady, {}, make_queue_picker()});
-    CHECK(policy.pick("a").starts_with("drop UNAVAILABLE"));
+    for (const auto state : {kReady, kFailure, kIdle, kConnecting}) {
+      policy.step(ChildStateChanged{ChildName("a"), state, {}, make_queue_picker()});
+      policy.step(RebuildDue{});
+      const bool may_wait = state == kIdle || state == kConnecting;
+      CHECK((policy.pick("a") == "queue") == may_wait);
+      CHECK(policy.pick("a").starts_with("drop UNAVAILABLE") != may_wait);
+    }
   }
   SECTION("a cluster without configuration drops") {
     ClusterManagerConfig config;
@@ -104,6 +109,11 @@ TEST_CASE("cluster_manager: state edges go out at once, a burst of pickers as on
   CHECK(policy.step(RebuildDue{}) == Texts{"publish READY"});
   CHECK(policy.pick("b") == "fail UNAVAILABLE: b READY");
   CHECK(policy.pick("c") == "fail UNAVAILABLE: c READY");
+  CHECK(policy.step(RebuildDue{}).empty());
+  // The next burst is ordered anew. An update publishes all pickers, so RebuildDue has nothing to
+  // do after it, although cluster b has reported and is gone.
+  CHECK(policy.child("b", kReady) == Texts{"rebuild-soon"});
+  policy.update(manager_of({"a", "c"}));
   CHECK(policy.step(RebuildDue{}).empty());
 }
 

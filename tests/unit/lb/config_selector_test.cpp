@@ -5,6 +5,7 @@
 
 #include "messages/invariant.hpp"
 #include "tests/support/route_fixture.hpp"
+#include "tests/support/step_log.hpp"
 
 namespace signalbox::lb {
 namespace {
@@ -67,6 +68,29 @@ TEST_CASE("config_selector: calls that a fraction lets in are shared as the weig
   CHECK(share["b"] == Approx(kCalls * 0.25).epsilon(0.03));
 }
 
+TEST_CASE("config_selector: the cluster is drawn independently of the call's other draws",
+          "[lb][config_selector][A31-8]") {
+  const XdsConfig config = config_of({route(prefix(""), to({{"a", 1}, {"b", 1}}))});
+  const auto selector = make_config_selector(config, refs_for(config));
+  for (const Salt other : {Salt::kRouteFraction,
+                           Salt::kLocality,
+                           Salt::kEndpoint,
+                           Salt::kDrop,
+                           Salt::kFaultDelay,
+                           Salt::kFaultAbort,
+                           Salt::kTier}) {
+    int calls = 0;
+    int to_a = 0;
+    for (std::uint64_t seed = 0; seed < 4'000; ++seed) {
+      if (draw_below(seed, other, 2) != 0) continue;
+      ++calls;
+      to_a += chosen(*selector, {"/s/M", nullptr, nullptr, seed}) == "a" ? 1 : 0;
+    }
+    CAPTURE(static_cast<int>(other));
+    CHECK(to_a == Approx(calls / 2.0).margin(200));
+  }
+}
+
 TEST_CASE("config_selector: weights may sum to the greatest 32-bit number",
           "[lb][config_selector][A28]") {
   const XdsConfig config = config_of({route(prefix(""), to({{"a", 4294967294U}, {"b", 1}}))});
@@ -84,6 +108,35 @@ TEST_CASE("config_selector: refuses a call that no route takes, and says which",
   CHECK(status.code() == absl::StatusCode::kUnavailable);
   CHECK_THAT(std::string(status.message()),
              Catch::Contains("/s/Unknown") && Catch::Contains("orders.host"));
+}
+
+TEST_CASE("config_selector: of a path that no route takes it says the first 256 bytes",
+          "[lb][config_selector][limits]") {
+  const XdsConfig config = config_of({route(exact("/s/A"), to("a"))});
+  const auto selector = make_config_selector(config, refs_for(config));
+  const auto said = [&](const std::string& path) {
+    return std::string(refusal(*selector, {path}).message());
+  };
+  const std::string longest = "/" + std::string(255, 'a');
+  CHECK_THAT(said(longest), Catch::StartsWith("no route for \"" + longest + "\" in virtual host"));
+  CHECK_THAT(said(longest + "b"),
+             Catch::StartsWith("no route for \"" + longest + "\"… (257 bytes) in virtual host"));
+}
+
+TEST_CASE("config_selector: one that only selects explains as it selects, and knows no cookie",
+          "[lb][config_selector][explain]") {
+  struct Refusing final : ConfigSelector {
+    std::variant<Selection, absl::Status> select(const PickArgs& /*args*/) const override {
+      return absl::UnavailableError("nowhere");
+    }
+  };
+
+  const Refusing selector;
+  StepLog log;
+  const auto told = selector.explain({"/s/M"}, log.trace);
+  REQUIRE(std::holds_alternative<absl::Status>(told));
+  CHECK(std::get<absl::Status>(told) == absl::UnavailableError("nowhere"));
+  CHECK(selector.cookie().empty());
 }
 
 TEST_CASE("config_selector: refuses a call whose route does not forward",

@@ -20,7 +20,9 @@ TEST_CASE("disconnect_reason: has gRPC's words for errors of gRPC and of the sys
   const auto row = GENERATE(values<Row>({
       {"GOAWAY received; Error code: 0; Debug Text: max_age", "GOAWAY NO_ERROR"},
       {"GOAWAY received; Error code: 11; Debug Text: too_many_pings", "GOAWAY ENHANCE_YOUR_CALM"},
-      {"GOAWAY received; Error code: 99", "GOAWAY UNKNOWN"},
+      {"GOAWAY received; Error code: 13", "GOAWAY HTTP_1_1_REQUIRED"},
+      {"GOAWAY received; Error code: 14", "GOAWAY UNKNOWN"},
+      {"GOAWAY received; Error code: 99999999999999999999", "GOAWAY UNKNOWN"},
       {"GOAWAY received", "GOAWAY NO_ERROR"},
       {"recvmsg:Connection reset by peer", "connection reset"},
       {"sendmsg:Broken pipe", "connection reset"},

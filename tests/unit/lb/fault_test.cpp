@@ -177,6 +177,13 @@ TEST_CASE_METHOD(FaultyRouter, "fault: shares are of 100, 10,000 or a million", 
   CHECK(share({}, is_aborted) == Approx(20).margin(1.5));
 }
 
+TEST_CASE_METHOD(FaultyRouter, "fault: a share of one percent has its faults", "[lb][A33]") {
+  publish_fault(delaying(1s, percent(1)));
+  CHECK(share({}, is_delayed) == Approx(1).margin(0.3));
+  publish_fault(aborting(absl::StatusCode::kAborted, percent(1)));
+  CHECK(share({}, is_aborted) == Approx(1).margin(0.3));
+}
+
 TEST_CASE_METHOD(FaultyRouter, "fault: delay and abort are drawn independently, F1", "[lb][A33]") {
   publish_fault(both(delaying(1s, percent(20)), aborting(absl::StatusCode::kAborted, percent(50))));
   // 80 percent of the calls have no delay. Half of those are aborted: 40 percent of all calls.
@@ -184,6 +191,24 @@ TEST_CASE_METHOD(FaultyRouter, "fault: delay and abort are drawn independently, 
   CHECK(share({}, is_aborted) == Approx(40).margin(1.5));
   const auto passes = [](const Pick& pick) { return pick.outcome() == PickOutcome::kComplete; };
   CHECK(share({}, passes) == Approx(40).margin(1.5));
+}
+
+TEST_CASE_METHOD(FaultyRouter,
+                 "fault: it is drawn independently of the call's other draws",
+                 "[lb][A33]") {
+  publish_fault(delaying(1s, percent(50)));
+  for (const Salt other :
+       {Salt::kWeightedCluster, Salt::kLocality, Salt::kEndpoint, Salt::kDrop, Salt::kTier}) {
+    int calls = 0;
+    int delayed = 0;
+    for (std::uint64_t seed = 0; seed < 4'000; ++seed) {
+      if (draw_below(seed, other, 2) != 0) continue;
+      ++calls;
+      delayed += is_delayed(pick({}, seed)) ? 1 : 0;
+    }
+    CAPTURE(static_cast<int>(other));
+    CHECK(delayed == Approx(calls / 2.0).margin(200));
+  }
 }
 
 TEST_CASE_METHOD(FaultyRouter, "fault: two filters of a chain draw for themselves", "[lb][A33]") {
@@ -228,6 +253,7 @@ TEST_CASE_METHOD(FaultyRouter, "fault: all filters count together", "[lb][fault]
   CHECK(is_aborted(pick()));
   CHECK(is_aborted(pick()));  // An aborted call has ended, so it is no active fault any more.
   CHECK(faults.injected->sum(kAbortFault) == 2);
+  CHECK(faults.injected->sum(kDelayFault) == 2);
   CHECK(active_faults_of_process() == active_faults_of_process());
 }
 

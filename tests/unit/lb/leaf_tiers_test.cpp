@@ -177,6 +177,8 @@ TEST_CASE("leaf_tiers: with fail_traffic_on_panic calls to a tier in panic fail"
     fixture.tiers = {{0, kAllHosts}};
     fixture.update({"x:a,b-", "x:c"});
     CHECK(fixture.policy.published()->state == kFailure);
+    CHECK(fixture.policy.published()->status.message() ==
+          "too few endpoints are healthy (panic), and fail_traffic_on_panic is set");
   }
   WHEN("the field is unset") {
     fixture.lb_policy = make_lb_config(RoundRobinConfig{});
@@ -254,6 +256,8 @@ TEST_CASE("leaf_tiers: a child that uses a subset of the endpoints stands for al
   CHECK(fixture.report() == "0+0/9");
   fixture.say("p0", kReady, fit(3, 4));  // Rounded down, as health is (ENV-7).
   CHECK(fixture.report() == "4+0/9");
+  fixture.say("p0", kReady, fit(0, 0));  // The child has no endpoints yet.
+  CHECK(fixture.report() == "0+0/9");
 }
 
 TEST_CASE("leaf_tiers: what EDS says of scores goes up", "[lb][leaf_tiers][ENV-7][ENV-9]") {

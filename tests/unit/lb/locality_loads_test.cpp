@@ -307,6 +307,66 @@ TEST_CASE("locality loads: all callers of a cluster have one report, and lrs_ser
   CHECK(world.only() == LocalityLoad{.locality = zone("here"), .issued = 1, .succeeded = 1});
 }
 
+TEST_CASE("locality loads: calls and drops do not count once no server takes them",
+          "[lb][cluster_impl][C3][C4]") {
+  const auto asked = GENERATE(std::optional<LoadReporting>(),
+                              std::optional<LoadReporting>(LoadReporting{.server = kServer + 1}));
+  World world;
+  PolicyHarness policy = world.policy();
+  const LocalityPtr here = locality_in("here");
+  policy.update(config_of(reporting()), nullptr, endpoints_in({here}));
+  choose(policy, here);
+  call(policy).end({0});
+  policy.update(config_of(asked), nullptr, endpoints_in({here}, {{"lb", kAll}}));
+  static_cast<void>(call(policy));
+  policy.update(config_of(asked), nullptr, endpoints_in({here}));
+  call(policy).end({0});
+  const std::vector<ClusterLoad> clusters = world.report();
+  REQUIRE(clusters.size() == 1);
+  CHECK(clusters[0].drops.empty());
+  CHECK(clusters[0].localities ==
+        std::vector<LocalityLoad>{{.locality = zone("here"), .issued = 1, .succeeded = 1}});
+}
+
+TEST_CASE("locality loads: each server gets the calls from the time when it was the cluster's",
+          "[lb][cluster_impl][C3]") {
+  World world;
+  world.book = std::make_shared<LoadBook>(std::set<ServerId>{kServer, kServer + 1});
+  PolicyHarness policy = world.policy();
+  const EndpointsPtr endpoints = endpoints_in({locality_in("here")});
+  const auto call_of = [&](ServerId server) {
+    policy.update(config_of(LoadReporting{.server = server}), nullptr, endpoints);
+    choose(policy, endpoints->priorities.front().localities.front());
+    call(policy).end({0});
+  };
+  call_of(kServer);
+  call_of(kServer + 1);
+  call_of(kServer + 1);
+  const auto issued = [&](ServerId server) {
+    const LoadReading reading =
+        world.book->read(server, {.all = true}, Instant(std::chrono::seconds(1)));
+    REQUIRE(reading.clusters.size() == 1);
+    REQUIRE(reading.clusters.front().localities.size() == 1);
+    return reading.clusters.front().localities.front().issued;
+  };
+  CHECK(issued(kServer) == 1);
+  CHECK(issued(kServer + 1) == 2);
+}
+
+TEST_CASE("locality loads: what is the same again makes no other picker, and no other breaker",
+          "[lb][cluster_impl][A32][C3]") {
+  using Texts = std::vector<std::string>;
+  World world;
+  PolicyHarness policy = world.policy();
+  const LocalityPtr here = locality_in("here");
+  const EndpointsPtr endpoints = endpoints_in({here});
+  CHECK(policy.update(config_of(reporting()), nullptr, endpoints).front() == "breaker c 1024");
+  choose(policy, here);
+  CHECK(policy.update(config_of(reporting()), nullptr, endpoints) == Texts{"update child"});
+  CHECK(policy.update(config_of(reporting()), nullptr, endpoints_in({here}, {{"lb", 1}})) ==
+        Texts{"update child", "publish READY"});
+}
+
 TEST_CASE("locality loads: an endpoint that is in no locality counts without one",
           "[lb][cluster_impl][C3]") {
   World world;
@@ -351,7 +411,7 @@ TEST_CASE("locality loads: chosen values of endpoints are summed",
       {"none", {}, {}},
       {"utilisations",
        {.cpu_utilization = true, .mem_utilization = true, .application_utilization = true},
-       {.cpu_utilization = cpu, .mem_utilization = {2, 0.5}}},
+       {.cpu_utilization = cpu, .mem_utilization = {2, 0.5}, .application_utilization = {1, 1}}},
       {"a name", {.named = {"a", "c"}}, {.named = {{"named_metrics.a", a}}}},
       {"all names",
        {.all_named = true},
@@ -371,16 +431,19 @@ TEST_CASE("locality loads: chosen values of endpoints are summed",
       const std::array<LoadMetric, 3> metrics{{{Map::kNamedMetrics, "a", times},
                                                {Map::kNamedMetrics, "b", 2 * times + 0.5},
                                                {Map::kRequestCost, "a", 100}}};
-      const LoadReport report{
-          .cpu_utilization = times / 4, .mem_utilization = 0.25, .metrics = metrics};
+      const LoadReport report{.application_utilization = times - 1,
+                              .cpu_utilization = times / 4,
+                              .mem_utilization = 0.25,
+                              .metrics = metrics};
       Tracking one = call(policy);
       CHECK(one.wants_load() == !row.choice.is_empty());
       one.end({.code = times > 1 ? 14 : 0, .load = &report});
     }
+    call(policy).end({0});  // A call without a report.
     LocalityLoad wanted = row.load;
     wanted.locality = zone("here");
-    wanted.issued = 2;
-    wanted.succeeded = 1;
+    wanted.issued = 3;
+    wanted.succeeded = 2;
     wanted.failed = 1;
     CHECK(world.only() == wanted);
   }

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/support/policy_harness.hpp"
+#include "tests/support/step_log.hpp"
 #include "tests/unit/lb/leaf_harness.hpp"
 
 using namespace signalbox;
@@ -176,6 +177,9 @@ TEST_CASE("outlier_detection: chance is the seed's alone, and spreads",
   CHECK(ejected(1) != ejected(2));
   CHECK(ejected(1).size() > 30);
   CHECK(ejected(1).size() < 70);
+  settings.failure_percentage->enforcement_percent = 100;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed)
+    CHECK(ejected(seed).size() == addresses.size());
 }
 
 // --- the timer ---
@@ -286,6 +290,23 @@ TEST_CASE("outlier_detection: an ejected endpoint that leaves is not told of any
   CHECK(policy.configure(by_failures(), {"b"}) ==
         Texts{"track 1", "unhealthy none", "update child"});
   CHECK(policy.configure(by_failures(), {"a", "b"}) == Texts{"track 2", "update child"});
+}
+
+TEST_CASE("outlier_detection: an explanation says the rest of an ejection, if there is any",
+          "[lb][outlier_detection][explain]") {
+  Detector policy;
+  policy.configure(by_failures(), {"a"});
+  policy.calls("a", 0, 1);
+  policy.advance(10s);
+  policy.advance(10s);  // This sweep publishes the picker that knows the ejection.
+  const auto told = [&](Duration now) {
+    return signalbox::testing::steps_of(policy.published()->picker, {}, Instant(now)).front();
+  };
+  const std::string ejected =
+      "outlier_detection: set aside: a; ejected by outlier detection (failure percentage); for ";
+  CHECK(told(39s) == ejected + "29 s, and 1 s more; CDS orders");
+  // The time is over, and the next sweep will end the ejection.
+  CHECK(told(40s) == ejected + "30 s; CDS orders");
 }
 
 // --- the picker ---

@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
 #include "lb/pick/pickers.hpp"
 #include "lb/session/session.hpp"
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/route_fixture.hpp"
+#include "tests/support/step_log.hpp"
 
 using namespace signalbox;
 using namespace signalbox::lb;
@@ -449,6 +451,47 @@ TEST_CASE("override_host picker: a strict session fails rather than go elsewhere
                                 : expected));  // The first known host gives the reason.
   CHECK(to_text(hosts.pick("ready", true)) == "complete ready");
   CHECK(to_text(hosts.pick("connecting", true)) == "queue");
+}
+
+TEST_CASE("override_host picker: an explanation says how each host is, and what follows",
+          "[lb][override_host][explain]") {
+  struct Row {
+    const char* host;
+    const char* verdict;
+    const char* follows;
+  };
+
+  const char* const moves =
+      "the session moves; no host of its cookie can be used, and it is not strict";
+  const auto row = GENERATE_COPY(values<Row>({
+      {"ready",
+       "taken; it is READY, its health is HEALTHY",
+       "the session stays; its host takes the call"},
+      {"idle",
+       "waited for, if no other is READY; it is IDLE, its health is HEALTHY",
+       "the call waits; its host is not connected; a pick lets it connect"},
+      {"unheld",
+       "no policy holds it; its health is HEALTHY",
+       "the call waits; no policy holds its host; a pick has it connected"},
+      {"failed", "not taken; it is TRANSIENT_FAILURE, its health is HEALTHY; refused", moves},
+      {"ejected",
+       "not taken; it is set aside; it is READY, its health is HEALTHY; it was ejected",
+       moves},
+      {"unknown",
+       "not taken; its health is UNKNOWN, which override_host_status does not name",
+       moves},
+  }));
+  DYNAMIC_SECTION(row.host) {
+    const Hosts hosts({HealthStatus::kHealthy});
+    const SessionArgs session{.hosts = row.host, .now = kNow};
+    PickArgs args;
+    args.session = &session;
+    const auto lines = testing::steps_of(hosts.picker, args);
+    REQUIRE(lines.size() >= 2);
+    CHECK(lines[0] ==
+          absl::StrCat("override_host: cookie's host ", row.host, ": ", row.verdict, "; CDS"));
+    CHECK(lines[1] == absl::StrCat("override_host: ", row.follows, "; CDS"));
+  }
 }
 
 TEST_CASE("host table: an endpoint keeps its marks while it is named",

@@ -164,6 +164,7 @@ TEST_CASE("override_host: what calls of sessions touch stands where the options 
     fixture.policy.step(RebuildDue{});
     CHECK(fixture.visit("a") == "complete a");
     CHECK(memory.pieces >= 3 + 1);
+    CHECK(fixture.policy.step(RebuildDue{}).empty());
   }
   CHECK(memory.pieces == 0);
 }

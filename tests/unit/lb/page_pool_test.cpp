@@ -53,6 +53,17 @@ TEST_CASE("page_pool: small pieces share pages, and what is given back serves ag
   CHECK(pages.in_use.empty());
 }
 
+TEST_CASE("page_pool: the largest piece that it pools is kept for later pieces", "[lb][session]") {
+  Pages pages;
+  PagePool pool(pages);
+  void* const piece = pool.allocate(PagePool::kLargestPooled, 64);
+  const auto taken = pages.in_use;
+  pool.deallocate(piece, PagePool::kLargestPooled, 64);
+  CHECK(pages.in_use == taken);
+  CHECK(pool.allocate(PagePool::kLargestPooled, 64) != nullptr);
+  CHECK(pages.in_use == taken);
+}
+
 TEST_CASE("page_pool: a piece beyond the largest has pages of its own, while it lives",
           "[lb][session]") {
   Pages pages;

@@ -8,6 +8,7 @@
 #include "lb/tree/priority_rules.hpp"
 #include "lb/tree/priority_watch.hpp"
 #include "tests/support/policy_harness.hpp"
+#include "tests/support/step_log.hpp"
 
 using namespace signalbox;
 using namespace signalbox::lb;
@@ -47,6 +48,17 @@ LbConfigPtr priorities(const Texts& names, const std::string& version = "1") {
 
 bool has(const Texts& texts, const std::string& text) {
   return std::ranges::count(texts, text) != 0;
+}
+
+/// All changes of the active priority.
+std::vector<PriorityMoved> moves_of(const PolicyHarness& policy) {
+  std::vector<PriorityMoved> moves;
+  for (const LbEffect& effect : policy.effects()) {
+    const auto* seen = std::get_if<Observe>(&effect);
+    if (seen == nullptr) continue;
+    if (const auto* move = std::get_if<PriorityMoved>(&seen->observation)) moves.push_back(*move);
+  }
+  return moves;
 }
 
 /// A policy with priorities a and b: a has failed, so b serves.
@@ -379,16 +391,16 @@ TEST_CASE("priority: the status has every priority, since when and why", "[lb][p
   policy.applied("b");
   policy.child("b", kReady);
   policy.advance(1s);
+  policy.child("b", kReady);  // The same again: b is READY since the first report.
   policy.child("a", kReady);
 
   std::vector<PrioritiesSeen> shown;
-  std::vector<PriorityMoved> moves;
   for (const LbEffect& effect : policy.effects()) {
     if (!is_for_status(effect)) continue;
     const Observation& observation = std::get<Observe>(effect).observation;
     if (const auto* seen = std::get_if<PrioritiesSeen>(&observation)) shown.push_back(*seen);
-    if (const auto* move = std::get_if<PriorityMoved>(&observation)) moves.push_back(*move);
   }
+  const std::vector<PriorityMoved> moves = moves_of(policy);
   const Instant start{};
   const auto failed = absl::UnavailableError("a failed");
   const PrioritySeen c{.name = ChildName("c")};
@@ -436,12 +448,7 @@ TEST_CASE("priority: a lost priority and the next one are two changes", "[lb][pr
   policy.child("b", kReady);
   // Priority b loses its connection, so its failover window begins.
   policy.child("b", kConnecting);
-  std::vector<PriorityMoved> moves;
-  for (const LbEffect& effect : policy.effects()) {
-    const auto* seen = std::get_if<Observe>(&effect);
-    if (seen == nullptr) continue;
-    if (const auto* move = std::get_if<PriorityMoved>(&seen->observation)) moves.push_back(*move);
-  }
+  const std::vector<PriorityMoved> moves = moves_of(policy);
   const Instant start{};
   REQUIRE(moves.size() == 4);
   CHECK(moves[0].reason == PriorityChangeReason::kFirst);
@@ -461,6 +468,70 @@ TEST_CASE("priority: a lost priority and the next one are two changes", "[lb][pr
                                   .from_name = ChildName("b"),
                                   .reason = PriorityChangeReason::kLost,
                                   .window_left = 10s});
+}
+
+TEST_CASE("priority: each change of the active priority has its reason", "[lb][priority][status]") {
+  using Reason = PriorityChangeReason;
+  const ChildName a("a");
+  const ChildName b("b");
+  const Instant start{};
+  PolicyHarness policy{make_priority()};
+  policy.update(priorities({"a", "b"}));
+  policy.child("a", kReady);
+  policy.advance(1s);
+  PriorityMoved expected;
+  SECTION("the window of a is over before b is READY") {
+    policy.child("a", kConnecting);
+    policy.advance(10s);
+    policy.child("b", kReady);
+    expected = {.at = start + 11s, .to = 1, .to_name = b, .reason = Reason::kTimedOut};
+    expected.without = 10s;
+  }
+  SECTION("a is back within its window") {
+    policy.child("a", kConnecting);
+    policy.advance(3s);
+    policy.child("a", kReady);
+    expected = {.at = start + 4s, .to = 0, .to_name = a, .reason = Reason::kRecovered};
+    expected.without = 3s;
+  }
+  SECTION("the configuration gives b another place") {
+    policy.child("a", kFailure);
+    policy.child("b", kReady);
+    policy.update(priorities({"b"}, "2"));
+    policy.applied("b");
+    expected = {.at = start + 1s, .from = 1, .to = 0, .from_name = b, .to_name = b};
+    expected.reason = Reason::kReconfigured;
+  }
+  SECTION("the configuration takes a away") {
+    policy.update(priorities({"c", "b"}, "2"));
+    CHECK(moves_of(policy).back() ==
+          PriorityMoved{.at = start + 1s, .from = 0, .from_name = a, .reason = Reason::kLost});
+    policy.advance(2s);
+    policy.child("c", kFailure);
+    policy.child("b", kReady);
+    expected = {.at = start + 3s, .to = 1, .to_name = b, .reason = Reason::kReconfigured};
+    expected.without = 2s;
+  }
+  CHECK(moves_of(policy).back() == expected);
+}
+
+TEST_CASE("priority: explanations follow the priorities above the one that serves",
+          "[lb][priority][explain]") {
+  PolicyHarness policy = second_serves();
+  const auto first_step = [&] {
+    return signalbox::testing::steps_of(policy.published()->picker).front();
+  };
+  CHECK_THAT(first_step(), Catch::Contains("not priority 0 of 2: cluster a; TRANSIENT_FAILURE"));
+  CHECK(policy.child("a", kConnecting) == Texts{"publish READY"});
+  CHECK_THAT(first_step(),
+             Catch::Contains("not priority 0 of 2: cluster a; CONNECTING; its failover window is "
+                             "over"));
+  // Only the text of the failure is another, which is no reason to publish.
+  policy.child("a", kFailure);
+  CHECK(policy
+            .step(ChildStateChanged{
+                ChildName("a"), kFailure, absl::UnavailableError("again"), named_picker("again")})
+            .empty());
 }
 
 TEST_CASE("priority: a re-resolution request stops where the child's configuration says so",

@@ -137,6 +137,7 @@ TEST_CASE("retry: an attempt that no transport had follows at once, and counts f
           state.after({.code = kUnavailable, .is_unsent = true}, rules, 1, &throttle);
       CHECK(decision.delay == 0ns);
       CHECK_FALSE(decision.result);
+      CHECK(decision.is_transparent);
     }
   }
   CHECK(state.previous_attempts() == 0);
@@ -295,7 +296,10 @@ TEST_CASE("retry throttle: counts thousandths of a token", "[lb][retry][A6]") {
   RetryThrottle least(4, 0.0001);  // Counts as 0.001; as 0 it would never recover.
   CHECK(least.failed());
   CHECK_FALSE(least.failed());  // 2, the threshold
-  for (int i = 0; i < 2000; ++i)
+  for (int i = 0; i < 1000; ++i)
+    least.succeeded();
+  CHECK_FALSE(least.failed());  // 2 again.
+  for (int i = 0; i < 1001; ++i)
     least.succeeded();
   CHECK(least.failed());
   RetryThrottle odd(3, 0.1);

@@ -3,6 +3,7 @@
 // The subchannel map's keeper of sessions (I9 in subchannel_map_core.hpp): the connections that are
 // held for sessions, and for how long.
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -454,6 +455,28 @@ TEST_CASE("keeper: who drains is counted as long as it is told so",
   }
   CHECK(count(map, EndpointState::kDraining) == 0);
   CHECK(count(map, EndpointState::kReady) == 1);
+}
+
+TEST_CASE("keeper: of a new table operators see the endpoints that change their state",
+          "[lb][subchannel_map][status]") {
+  Map map;
+  map.acquire("a");
+  map.acquire("b");
+  const auto changed = [&] {
+    Texts names;
+    for (const auto& [address, seen] : map.core.take_changes())
+      names.push_back(address.str());
+    std::ranges::sort(names);
+    return names;
+  };
+  map.keep({"a", "b!"});
+  CHECK(changed() == Texts{"b"});
+  map.keep({"a", "b!"});
+  CHECK(changed().empty());
+  map.keep({"a!", "b"});
+  CHECK(changed() == Texts{"a", "b"});
+  map.step(SessionsKept{kKeeper, 60s, nullptr});
+  CHECK(changed() == Texts{"a"});
 }
 
 TEST_CASE("keeper: who becomes it holds nothing that others hold", "[lb][subchannel_map][A75-25]") {

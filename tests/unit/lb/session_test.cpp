@@ -43,6 +43,9 @@ TEST_CASE("session: keeps the texts of its cookie, short and long", "[lb][sessio
     session.keep();
   }
   CHECK(session.name() == name);
+  // The Session counts the memory of longer texts than it has room for itself (184 bytes).
+  const std::size_t texts = name.size() + 10 + base64(hosts).size();
+  if (texts > 184) CHECK(session.memory() >= texts);
   CHECK(session.read() == hosts);
 }
 
@@ -322,6 +325,52 @@ TEST_CASE_METHOD(TwoBackends,
 }
 
 TEST_CASE_METHOD(TwoBackends,
+                 "session: a retry stays at the cookie's host after a pick that was given up",
+                 "[lb][session][A55-37]") {
+  backends["a"][1].is_usable = false;
+  Pick pick = call(second);
+  REQUIRE(address_of(pick) == "10.0.0.1:80");
+  pick.put_off();  // The call never got there.
+  backends["a"][1].is_usable = true;
+  router.repick(pick, {"/s/M"});
+  REQUIRE(address_of(pick) == "10.0.0.2:80");
+  pick.end(14);
+  pick.put_off();
+  router.repick(pick, {"/s/M"});
+  CHECK(address_of(pick) == "10.0.0.2:80");
+  CHECK(pick.set_cookie().empty());
+}
+
+TEST_CASE_METHOD(TwoBackends,
+                 "session: a cluster that does not count its calls has sessions, too",
+                 "[lb][session]") {
+  counts_calls = false;
+  add("b", "10.0.1.1:80");
+  configure(to("b"), session_by("s"));
+  REQUIRE(ref("b").stats() == nullptr);
+  CHECK(host_in(call("").set_cookie()) == "10.0.1.1:80;b");
+  CHECK(address_of(call("s=" + base64("10.0.1.1:80;b"))) == "10.0.1.1:80");
+  CHECK(host_in(call("s=" + base64("10.0.1.9:80;b")).set_cookie()) == "10.0.1.1:80;b");
+}
+
+TEST_CASE("session: a cookie's lifetime is known in whole seconds, as far as 32 bits hold them",
+          "[lb][session][A55-22]") {
+  struct Row {
+    Duration ttl;
+    std::uint32_t seconds;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {-5s, 0},
+      {999ms, 0},
+      {1900ms, 1},
+      {4'294'967'295s, 4'294'967'295},
+      {4'294'967'296s, 4'294'967'295},
+  }));
+  CHECK(CompiledCookie(SessionCookie{"s", "", row.ttl}, false).ttl_seconds() == row.seconds);
+}
+
+TEST_CASE_METHOD(TwoBackends,
                  "session: a retry of a call that was at its host stays there, and moves nothing",
                  "[lb][session][A55-37][A55-24]") {
   Pick pick = call(second);
@@ -491,10 +540,25 @@ TEST_CASE("session: with keys, cookies are sealed for their name and target",
     CHECK(SessionFixture::address_of(one.call(pick.set_cookie())) == "10.0.0.2:80");
     CHECK(one.call(pick.set_cookie()).set_cookie().empty());
   }
+  SECTION("what it is sealed for is its name, a zero byte and the target, in every process") {
+    std::string made;
+    REQUIRE(seal_of('a')->seal("10.0.0.2:80;a", absl::string_view("s\0xds:///orders", 15), made));
+    CHECK(SessionFixture::address_of(one.call("s=" + made)) == "10.0.0.2:80");
+  }
   SECTION("one that is too long is not opened") {
     one.call("s=" + std::string(kLongestCookieValue + 4, 'A'));
     CHECK(absl::StrContains(one.warnings.at(0), "it decodes to 4 KiB or more"));
   }
+}
+
+TEST_CASE("session: a cookie is not set if it is longer than what later calls read",
+          "[lb][session]") {
+  // With ";a" 4095 bytes are encoded, of which base64 makes the longest value.
+  const auto more = GENERATE(std::size_t{0}, std::size_t{1});
+  SessionFixture one;
+  one.add("a", "10.0.0.1:80," + std::string(4093 - 12 + more, 'x'));
+  one.configure(to("a"), session_by("s"));
+  CHECK(one.call("").set_cookie().empty() == (more == 1));
 }
 
 TEST_CASE("session: a cookie that one process made is accepted by another",

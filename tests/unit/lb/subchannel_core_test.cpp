@@ -167,6 +167,15 @@ TEST_CASE("subchannel: attempts and losses are observed under the cluster", "[lb
   CHECK(seen(core.step(closed(2), {})) == Observation{ConnectionLost{cluster, "connection reset"}});
 }
 
+TEST_CASE("subchannel: an attempt that fails without a reason is reported with one",
+          "[lb][subchannel]") {
+  SubchannelCore core(options());
+  core.step(ConnectRequested{}, {});
+  const auto told = all<NotifyState>(core.step(ConnectFailed{1, absl::OkStatus()}, {}));
+  REQUIRE(told.size() == 1);
+  CHECK(told.front().state.status == absl::UnavailableError("connection attempt failed"));
+}
+
 // Fails one attempt, begun and ended at `now`. Ends the back-off after it, and returns its length.
 Duration fail_once(SubchannelCore& core, Instant now, bool may_hurry = false) {
   const std::uint64_t attempt =

@@ -288,6 +288,10 @@ TEST_CASE("subchannel_map: settings of TLS that change replace every subchannel"
     map.start(1);
     CHECK(map.spawned == 6);
   }
+  SECTION("what the same generation says again counts") {
+    map.secure(2, "b");
+    CHECK(map.spawned == 9);
+  }
 }
 
 TEST_CASE("subchannel_map: who has a connection is told who counts its calls",
@@ -731,6 +735,17 @@ TEST_CASE("subchannel_map: other settings begin the probes anew, and only theirs
   SECTION("TLS") {
     map.secure(3, "s");
     CHECK(map.probed == Strings{"stop a:1", "stop b:1"});
+  }
+  SECTION("TLS alone") {
+    SubchannelSettings settings{ClusterName{"orders"}, std::chrono::seconds(3)};
+    HealthCheck each;
+    each.interval = std::chrono::seconds(5);
+    settings.health_checks = std::make_shared<const std::vector<HealthCheck>>(1, each);
+    settings.probe_exceptions = std::make_shared<const ProbeExceptions>();
+    settings.tls = std::make_shared<const UpstreamTls>(
+        UpstreamTls{CertificateProvider{"files", ""}, std::nullopt, {}});
+    map.step(MapGenerationStarted{std::move(settings), 3});
+    CHECK(map.probed == Strings{"start a:1 at a:1", "start b:1 at b:1"});
   }
 }
 

@@ -324,6 +324,33 @@ TEST_CASE("tiered: who wants it out of IDLE wants it of the leaves", "[lb][tiere
   CHECK(fixture.policy.step(IdleExitRequested{}) == Texts{"exit-idle one"});
 }
 
+TEST_CASE("tiered: the tier is drawn independently of the call's other draws",
+          "[lb][tiered][ENV-18]") {
+  Fixture fixture;
+  fixture.update({"one", "two"});
+  fixture.say("one", kReady, fit(1, 2));
+  fixture.say("two", kReady, fit(1, 1));
+  fixture.policy.applied("one");
+  fixture.policy.applied("two");
+  for (const Salt other : {Salt::kWeightedCluster,
+                           Salt::kLocality,
+                           Salt::kEndpoint,
+                           Salt::kRequestHash,
+                           Salt::kDrop,
+                           Salt::kFaultDelay,
+                           Salt::kFaultAbort}) {
+    int calls = 0;
+    int to_one = 0;
+    for (std::uint64_t seed = 0; seed < 4'000; ++seed) {
+      if (draw_below(seed, other, 2) != 0) continue;
+      ++calls;
+      to_one += fixture.policy.pick("", seed) == "fail UNAVAILABLE: one/0/0" ? 1 : 0;
+    }
+    CAPTURE(static_cast<int>(other));
+    CHECK(to_one == Approx(calls * 0.7).margin(200));
+  }
+}
+
 TEST_CASE("tiered: an explained pick tells the draw, the loads and the leaf", "[lb][tiered]") {
   Fixture fixture;
   fixture.update({"one", "two"});
@@ -467,6 +494,10 @@ TEST_CASE("tiered_rules: panic goes by numbers of hosts, whatever weighs", "[lb]
   const std::vector<HostReportPtr> half{weighted({{1, 1}, {}, {2, 100}}), fit(1, 4)};
   CHECK(text_of(plan_tiers(half, 50).shares) == "0/0/0=3 1/0/2=97");
   CHECK(text_of(plan_tiers(half, 51).shares) == "0/0/2=3 1/0/2=97");
+  // Degraded hosts are as good as healthy ones here: two of four hosts are one or the other.
+  const std::vector<HostReportPtr> both{weighted({{1, 1}, {1, 1}, {4, 100}}), fit(1, 4)};
+  CHECK(text_of(plan_tiers(both, 50).shares).find("0/0/2") == std::string::npos);
+  CHECK(text_of(plan_tiers(both, 51).shares).find("0/0/2") != std::string::npos);
   const std::vector<HostReportPtr> nobody{weighted({{}, {}, {3, 1'000}}), fit(0, 1)};
   CHECK(text_of(plan_tiers(nobody, 50).shares) == "0/0/2=75 1/0/2=25");
 }

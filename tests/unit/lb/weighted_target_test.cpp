@@ -13,6 +13,7 @@
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/printed.hpp"
 #include "tests/support/property.hpp"
+#include "tests/support/scripted_picker.hpp"
 #include "tests/support/xds_world.hpp"
 
 using namespace signalbox;
@@ -77,6 +78,32 @@ TEST_CASE("weighted_target: shares calls by weight among those that are READY",
   }
 }
 
+TEST_CASE("weighted_target: the locality is drawn independently of the call's other draws",
+          "[lb][weighted_target]") {
+  PolicyHarness policy{make_weighted_target()};
+  policy.update(targets({{"x", 1}, {"y", 1}}));
+  policy.child("x", kReady);
+  policy.child("y", kReady);
+  policy.step(RebuildDue{});
+  for (const Salt other : {Salt::kWeightedCluster,
+                           Salt::kEndpoint,
+                           Salt::kRequestHash,
+                           Salt::kDrop,
+                           Salt::kFaultDelay,
+                           Salt::kFaultAbort,
+                           Salt::kTier}) {
+    int calls = 0;
+    int to_x = 0;
+    for (std::uint64_t seed = 0; seed < 4'000; ++seed) {
+      if (draw_below(seed, other, 2) != 0) continue;
+      ++calls;
+      to_x += policy.pick("", seed) == "fail UNAVAILABLE: x READY" ? 1 : 0;
+    }
+    CAPTURE(static_cast<int>(other));
+    CHECK(to_x == Approx(calls / 2.0).margin(200));
+  }
+}
+
 TEST_CASE("weighted_target: a retry goes to another locality where its own has only what was tried",
           "[lb][weighted_target][retry]") {
   PolicyHarness policy{make_weighted_target()};
@@ -102,6 +129,53 @@ TEST_CASE("weighted_target: a retry goes to another locality where its own has o
   for (std::uint64_t seed = 0; seed < 500; ++seed)
     answers.insert(pick(seed, {Address("x"), Address("y")}));
   CHECK(answers == std::set<std::string>{"complete x", "complete y", "fail UNAVAILABLE: z READY"});
+}
+
+TEST_CASE("weighted_target: a retry that asks several localities loses no ask of theirs",
+          "[lb][weighted_target][retry]") {
+  struct Asks final : AskTarget {
+    void tell(const PickAsk& /*ask*/) const override {}
+  };
+
+  const Asks asks;
+  const Connection x(Address("x"));
+  const Connection y(Address("y"));
+  const PickAsk ask{PickAsk::Kind::kConnect, Address("wanted")};
+  const auto result = [&](const Connection* chosen, bool has_ask) {
+    PickResult made;
+    if (chosen != nullptr) made.outcome = Complete(chosen);
+    if (has_ask) {
+      made.ask = ask;
+      made.ask_target = &asks;
+    }
+    return made;
+  };
+  PolicyHarness policy{make_weighted_target()};
+  policy.update(targets({{"x", 1}, {"y", 1}}));
+  const auto answers_of = [&](const PickResult& of_x, const PickResult& of_y) {
+    const std::pair<const char*, PickResult> both[] = {{"x", of_x}, {"y", of_y}};
+    for (const auto& [name, answer] : both) {
+      ChildStateChanged ready{ChildName(name), kReady};
+      ready.picker = testing::answering([answer = answer](const PickArgs&) { return answer; });
+      ready.generation = policy.generation();
+      policy.step(ready);
+    }
+    policy.step(RebuildDue{});
+    const TriedAddresses tried{Address("x")};
+    std::set<std::string> seen;
+    for (std::uint64_t seed = 0; seed < 100; ++seed) {
+      const PickResult picked = policy.published()->picker->pick({.seed = seed, .tried = &tried});
+      CHECK((picked.ask == ask) == (picked.ask_target == &asks));
+      seen.insert(to_text(picked) + (picked.ask ? ", asks" : ""));
+    }
+    return seen;
+  };
+  using Seen = std::set<std::string>;
+  // Locality x leads back, and y has no connection yet: the call goes back, and y connects.
+  CHECK(answers_of(result(&x, false), result(nullptr, true)) ==
+        Seen{"complete x, asks", "queue, asks"});
+  // The picker of x has sent its ask with this result, and will not send it again.
+  CHECK(answers_of(result(&x, true), result(&y, false)) == Seen{"complete x, asks", "complete y"});
 }
 
 TEST_CASE("weighted_target: the READY ones share all calls by weight, whatever the weights",
@@ -168,6 +242,8 @@ TEST_CASE("weighted_target: is as well as its best child", "[lb][weighted_target
   policy.child("x", kFailure);
   CHECK(policy.pick() == "queue");
   CHECK(policy.child("y", kFailure) == Texts{"publish TRANSIENT_FAILURE"});
+  CHECK(policy.published()->status ==
+        absl::UnavailableError("every locality failed, the last with: y failed"));
   CHECK(answers(policy, 100).size() == 2);
   CHECK(policy.step(RebuildDue{}).empty());
   CHECK(policy.child("x", kConnecting) == Texts{"rebuild-soon"});
@@ -188,6 +264,20 @@ TEST_CASE("weighted_target: without targets fails", "[lb][weighted_target][A37-2
   policy.update(targets({}));
   CHECK(policy.published()->state == kFailure);
   CHECK(policy.pick() == "fail UNAVAILABLE: has no endpoints");
+}
+
+TEST_CASE("weighted_target: a target without its locality has no endpoints",
+          "[lb][weighted_target]") {
+  XdsWorld world;
+  PolicyHarness policy{make_weighted_target()};
+  policy.update(targets({{"ghost", 1}, {"x", 1}}), nullptr, endpoints_of(world, "x:a"));
+  std::map<std::string, std::size_t> localities;
+  for (const LbEffect& effect : policy.effects()) {
+    if (const auto* start = std::get_if<StartChild>(&effect))
+      localities[start->child.str()] =
+          start->update.endpoints->priorities.front().localities.size();
+  }
+  CHECK(localities == std::map<std::string, std::size_t>{{"ghost", 0}, {"x", 1}});
 }
 
 TEST_CASE("weighted_target: only the locality that changed is told", "[lb][weighted_target]") {
