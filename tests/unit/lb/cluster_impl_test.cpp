@@ -10,6 +10,7 @@
 
 #include "lb/pick/pickers.hpp"
 #include "lb/request_limit.hpp"
+#include "tests/support/independent_draws.hpp"
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/printed.hpp"
 #include "tests/support/scripted_picker.hpp"
@@ -242,23 +243,9 @@ TEST_CASE("cluster_impl: a category draws independently of the call's other draw
   PolicyHarness policy = world.policy();
   policy.update(config_of(), nullptr, dropping({{"half", kAll / 2}}));
   ready(policy);
-  for (const Salt other : {Salt::kWeightedCluster,
-                           Salt::kLocality,
-                           Salt::kEndpoint,
-                           Salt::kRequestHash,
-                           Salt::kFaultDelay,
-                           Salt::kFaultAbort,
-                           Salt::kTier}) {
-    int calls = 0;
-    int dropped = 0;
-    for (std::uint64_t seed = 0; seed < 4'000; ++seed) {
-      if (draw_below(seed, other, 2) != 0) continue;
-      ++calls;
-      dropped += absl::StartsWith(policy.pick("", seed), "drop") ? 1 : 0;
-    }
-    CAPTURE(static_cast<int>(other));
-    CHECK(dropped == Approx(calls / 2.0).margin(200));
-  }
+  check_independent(Salt::kDrop, 0.5, [&](std::uint64_t seed) {
+    return absl::StartsWith(policy.pick("", seed), "drop");
+  });
 }
 
 TEST_CASE("cluster_impl: a drop that is only explained is not counted",

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "messages/invariant.hpp"
+#include "tests/support/independent_draws.hpp"
 #include "tests/support/route_fixture.hpp"
 #include "tests/support/step_log.hpp"
 
@@ -72,23 +73,9 @@ TEST_CASE("config_selector: the cluster is drawn independently of the call's oth
           "[lb][config_selector][A31-8]") {
   const XdsConfig config = config_of({route(prefix(""), to({{"a", 1}, {"b", 1}}))});
   const auto selector = make_config_selector(config, refs_for(config));
-  for (const Salt other : {Salt::kRouteFraction,
-                           Salt::kLocality,
-                           Salt::kEndpoint,
-                           Salt::kDrop,
-                           Salt::kFaultDelay,
-                           Salt::kFaultAbort,
-                           Salt::kTier}) {
-    int calls = 0;
-    int to_a = 0;
-    for (std::uint64_t seed = 0; seed < 4'000; ++seed) {
-      if (draw_below(seed, other, 2) != 0) continue;
-      ++calls;
-      to_a += chosen(*selector, {"/s/M", nullptr, nullptr, seed}) == "a" ? 1 : 0;
-    }
-    CAPTURE(static_cast<int>(other));
-    CHECK(to_a == Approx(calls / 2.0).margin(200));
-  }
+  test::check_independent(Salt::kWeightedCluster, 0.5, [&](std::uint64_t seed) {
+    return chosen(*selector, {"/s/M", nullptr, nullptr, seed}) == "a";
+  });
 }
 
 TEST_CASE("config_selector: weights may sum to the greatest 32-bit number",

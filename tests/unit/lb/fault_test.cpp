@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/support/filter_fixture.hpp"
+#include "tests/support/independent_draws.hpp"
 #include "tests/support/router_fixture.hpp"
 
 namespace signalbox::lb {
@@ -197,18 +198,8 @@ TEST_CASE_METHOD(FaultyRouter,
                  "fault: it is drawn independently of the call's other draws",
                  "[lb][A33]") {
   publish_fault(delaying(1s, percent(50)));
-  for (const Salt other :
-       {Salt::kWeightedCluster, Salt::kLocality, Salt::kEndpoint, Salt::kDrop, Salt::kTier}) {
-    int calls = 0;
-    int delayed = 0;
-    for (std::uint64_t seed = 0; seed < 4'000; ++seed) {
-      if (draw_below(seed, other, 2) != 0) continue;
-      ++calls;
-      delayed += is_delayed(pick({}, seed)) ? 1 : 0;
-    }
-    CAPTURE(static_cast<int>(other));
-    CHECK(delayed == Approx(calls / 2.0).margin(200));
-  }
+  test::check_independent(
+      Salt::kFaultDelay, 0.5, [&](std::uint64_t seed) { return is_delayed(pick({}, seed)); });
 }
 
 TEST_CASE_METHOD(FaultyRouter, "fault: two filters of a chain draw for themselves", "[lb][A33]") {

@@ -35,6 +35,18 @@ inline EndpointsPtr slice_of(const std::vector<std::string>& endpoints) {
   return std::make_shared<const Endpoints>(std::move(slice));
 }
 
+/// Endpoints a (weight 2) and b (1) in a locality of weight 3, and c (7) in one of weight 1.
+inline Endpoints heavy_and_light() {
+  Locality light{{"", "x", ""}, 1, {{.addresses = {Address("c")}, .weight = 7}}};
+  Locality heavy{{"", "y", ""}, 3, {}};
+  heavy.endpoints = {{.addresses = {Address("a")}, .weight = 2},
+                     {.addresses = {Address("b")}, .weight = 1}};
+  Endpoints slice;
+  slice.priorities.push_back({{std::make_shared<const Locality>(std::move(heavy)),
+                               std::make_shared<const Locality>(std::move(light))}});
+  return slice;
+}
+
 class DeafTarget final : public AskTarget {
  public:
   void tell(const PickAsk& /*ask*/) const override {}

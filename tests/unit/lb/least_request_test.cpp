@@ -15,6 +15,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/support/independent_draws.hpp"
 #include "tests/support/property.hpp"
 #include "tests/support/step_log.hpp"
 #include "tests/unit/lb/least_request_harness.hpp"
@@ -115,19 +116,18 @@ class BiasHarness : public LeafHarness {
     step(RebuildDue{});
   }
 
-  static std::uint64_t mixed(std::uint64_t seed) { return seed * 0x9e3779b97f4a7c15ULL; }
-
   PickResult ask(std::uint64_t seed) const {
-    return published.back().picker->pick({.seed = mixed(seed)});
+    return published.back().picker->pick({.seed = seed * 0x9e3779b97f4a7c15ULL});
   }
 
   std::string where(std::uint64_t seed) const {
-    return std::get<Complete>(ask(seed).outcome).connection->address().str();
+    const PickResult result = published.back().picker->pick({.seed = seed});
+    return std::get<Complete>(result.outcome).connection->address().str();
   }
 
-  // The explanation of the same call.
+  // The explanation of the call of where().
   std::set<std::string> steps(std::uint64_t seed) const {
-    const auto lines = testing::steps_of(published.back().picker, {.seed = mixed(seed)});
+    const auto lines = testing::steps_of(published.back().picker, {.seed = seed});
     return {lines.begin(), lines.end()};
   }
 
@@ -216,23 +216,8 @@ TEST_CASE("least_request: endpoints are drawn independently of the call's other 
   const auto [bias, share] =
       GENERATE(table<std::optional<double>, double>({{std::nullopt, 0.5}, {1.0, 0.25}}));
   const BiasHarness leaf({{"a", 1}, {"b", 3}}, bias);
-  for (const Salt other : {Salt::kRouteFraction,
-                           Salt::kWeightedCluster,
-                           Salt::kLocality,
-                           Salt::kDrop,
-                           Salt::kFaultDelay,
-                           Salt::kFaultAbort,
-                           Salt::kTier}) {
-    int calls = 0;
-    int to_a = 0;
-    for (std::uint64_t seed = 0; seed < 8'000; ++seed) {
-      if (draw_below(BiasHarness::mixed(seed), other, 2) != 0) continue;
-      ++calls;
-      to_a += leaf.where(seed) == "a" ? 1 : 0;
-    }
-    CAPTURE(static_cast<int>(other));
-    CHECK(to_a == Approx(calls * share).margin(200));
-  }
+  test::check_independent(
+      Salt::kEndpoint, share, [&](std::uint64_t seed) { return leaf.where(seed) == "a"; });
 }
 
 TEST_CASE("least_request: an explanation has the bias and the weights of the drawn endpoints",

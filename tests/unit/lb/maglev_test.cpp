@@ -290,17 +290,10 @@ TEST_CASE("maglev: without weighted shuffling endpoints weigh their locality's w
   PolicyContext context{PolicyPath{"p"}, 1, nullptr};
   context.options.weighted_shuffling = false;
   LeafHarness leaf(make_leaf(MaglevConfig{}, context));
-  Locality light{{"", "x", ""}, 1, {{.addresses = {Address("c")}, .weight = 7}}};
-  Locality heavy{{"", "y", ""}, 3, {}};
-  heavy.endpoints = {{.addresses = {Address("a")}, .weight = 2},
-                     {.addresses = {Address("b")}, .weight = 1}};
-  Endpoints slice;
-  slice.priorities.push_back({{std::make_shared<const Locality>(std::move(heavy)),
-                               std::make_shared<const Locality>(std::move(light))}});
   leaf.step(ConfigUpdated{1,
                           make_lb_config(MaglevConfig{kSlots}),
                           nullptr,
-                          std::make_shared<const Endpoints>(std::move(slice))});
+                          std::make_shared<const Endpoints>(heavy_and_light())});
   for (const char* address : {"a", "b", "c"})
     leaf.ready(address);
   leaf.step(RebuildDue{});

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
+#include "tests/support/independent_draws.hpp"
 #include "tests/support/step_log.hpp"
 #include "tests/unit/lb/leaf_harness.hpp"
 
@@ -81,23 +82,9 @@ TEST_CASE("random: the endpoint is drawn independently of the call's other draws
   random.ready("a");
   random.ready("b");
   random.step(RebuildDue{});
-  for (const Salt other : {Salt::kRouteFraction,
-                           Salt::kWeightedCluster,
-                           Salt::kLocality,
-                           Salt::kDrop,
-                           Salt::kFaultDelay,
-                           Salt::kFaultAbort,
-                           Salt::kTier}) {
-    int calls = 0;
-    int to_a = 0;
-    for (std::uint64_t seed = 0; seed < 4'000; ++seed) {
-      if (draw_below(seed, other, 2) != 0) continue;
-      ++calls;
-      to_a += random.where({.seed = seed}) == "a" ? 1 : 0;
-    }
-    CAPTURE(static_cast<int>(other));
-    CHECK(to_a == Approx(calls / 2.0).margin(200));
-  }
+  test::check_independent(Salt::kEndpoint, 0.5, [&](std::uint64_t seed) {
+    return random.where({.seed = seed}) == "a";
+  });
 }
 
 TEST_CASE("random: the same endpoints again need no new picker", "[lb][random]") {

@@ -131,14 +131,7 @@ TEST_CASE("ring_hash: without weighted shuffling endpoints weigh their locality'
   PolicyOptions options;
   options.weighted_shuffling = false;
   RingHashHarness leaf(options);
-  Locality light{{"", "x", ""}, 1, {{.addresses = {Address("c")}, .weight = 7}}};
-  Locality heavy{{"", "y", ""}, 3, {}};
-  heavy.endpoints = {{.addresses = {Address("a")}, .weight = 2},
-                     {.addresses = {Address("b")}, .weight = 1}};
-  Endpoints slice;
-  slice.priorities.push_back({{std::make_shared<const Locality>(std::move(heavy)),
-                               std::make_shared<const Locality>(std::move(light))}});
-  leaf.list(slice);
+  leaf.list(heavy_and_light());
   leaf.bring({{"a", 'r'}, {"b", 'r'}, {"c", 'r'}});
   std::map<std::string, int> shares;
   constexpr int kCalls = 20'000;

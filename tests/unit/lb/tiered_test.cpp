@@ -11,6 +11,7 @@
 #include "lb/tree/cds.hpp"
 #include "lb/tree/tiered_picker.hpp"
 #include "lb/tree/tiered_rules.hpp"
+#include "tests/support/independent_draws.hpp"
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/printed.hpp"
 #include "tests/support/property.hpp"
@@ -332,23 +333,9 @@ TEST_CASE("tiered: the tier is drawn independently of the call's other draws",
   fixture.say("two", kReady, fit(1, 1));
   fixture.policy.applied("one");
   fixture.policy.applied("two");
-  for (const Salt other : {Salt::kWeightedCluster,
-                           Salt::kLocality,
-                           Salt::kEndpoint,
-                           Salt::kRequestHash,
-                           Salt::kDrop,
-                           Salt::kFaultDelay,
-                           Salt::kFaultAbort}) {
-    int calls = 0;
-    int to_one = 0;
-    for (std::uint64_t seed = 0; seed < 4'000; ++seed) {
-      if (draw_below(seed, other, 2) != 0) continue;
-      ++calls;
-      to_one += fixture.policy.pick("", seed) == "fail UNAVAILABLE: one/0/0" ? 1 : 0;
-    }
-    CAPTURE(static_cast<int>(other));
-    CHECK(to_one == Approx(calls * 0.7).margin(200));
-  }
+  check_independent(Salt::kTier, 0.7, [&](std::uint64_t seed) {
+    return fixture.policy.pick("", seed) == "fail UNAVAILABLE: one/0/0";
+  });
 }
 
 TEST_CASE("tiered: an explained pick tells the draw, the loads and the leaf", "[lb][tiered]") {

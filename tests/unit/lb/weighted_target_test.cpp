@@ -10,6 +10,7 @@
 #include "lb/health/host_count.hpp"
 #include "lb/pick/pickers.hpp"
 #include "lb/tree/wrr_locality.hpp"
+#include "tests/support/independent_draws.hpp"
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/printed.hpp"
 #include "tests/support/property.hpp"
@@ -85,23 +86,9 @@ TEST_CASE("weighted_target: the locality is drawn independently of the call's ot
   policy.child("x", kReady);
   policy.child("y", kReady);
   policy.step(RebuildDue{});
-  for (const Salt other : {Salt::kWeightedCluster,
-                           Salt::kEndpoint,
-                           Salt::kRequestHash,
-                           Salt::kDrop,
-                           Salt::kFaultDelay,
-                           Salt::kFaultAbort,
-                           Salt::kTier}) {
-    int calls = 0;
-    int to_x = 0;
-    for (std::uint64_t seed = 0; seed < 4'000; ++seed) {
-      if (draw_below(seed, other, 2) != 0) continue;
-      ++calls;
-      to_x += policy.pick("", seed) == "fail UNAVAILABLE: x READY" ? 1 : 0;
-    }
-    CAPTURE(static_cast<int>(other));
-    CHECK(to_x == Approx(calls / 2.0).margin(200));
-  }
+  check_independent(Salt::kLocality, 0.5, [&](std::uint64_t seed) {
+    return policy.pick("", seed) == "fail UNAVAILABLE: x READY";
+  });
 }
 
 TEST_CASE("weighted_target: a retry goes to another locality where its own has only what was tried",
