@@ -79,6 +79,9 @@ absl::StatusOr<std::vector<TimelineEntry>> entries_of(const OrderedJson& json,
                                                       const std::string& name) {
   const auto wrong = [&] { return no_output(name); };
   if (!json.is_object() || !json.contains("entries") || !json["entries"].is_array()) return wrong();
+  for (const char* field : {"recorded", "events", "until_ns"}) {
+    if (!json.contains(field)) return wrong();
+  }
   std::vector<TimelineEntry> entries;
   for (const auto& entry : json["entries"]) {
     if (!entry.is_object() || !entry.contains("at_ns") || !entry["at_ns"].is_number_integer())

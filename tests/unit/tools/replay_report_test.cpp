@@ -285,6 +285,7 @@ TEST_CASE("replay_report: a file that is no output of replay is named", "[tools]
                               "[]",
                               "{}",
                               R"({"entries": {}})",
+                              R"({"entries": []})",
                               R"({"entries": [1]})",
                               R"({"entries": [{"kind": "k"}]})",
                               R"({"entries": [{"at_ns": "1", "kind": "k", "target": "t",
