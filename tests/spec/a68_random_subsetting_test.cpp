@@ -171,6 +171,15 @@ SCENARIO("A68: the child gets the subset, and sees only changes of the subset", 
                    Catch::StartsWith("picker: "));
       }
     }
+    WHEN("the configuration has no endpoints") {
+      const LbEffects second = policy->step(update_of(subsetting(3), nullptr, 2), Instant{});
+      THEN("the child gets none, and there is nothing to choose") {
+        REQUIRE(given(second) != nullptr);
+        CHECK(given(second)->endpoints == nullptr);
+        CHECK_THAT(testing::steps_of(std::get<Publish>(second.back()).picker).front(),
+                   Catch::StartsWith("picker: "));
+      }
+    }
     WHEN("a call is explained") {
       const auto& start =
           std::get<StartChild>(*std::ranges::find_if(first, [](const LbEffect& effect) {

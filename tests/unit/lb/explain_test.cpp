@@ -129,6 +129,19 @@ TEST_CASE("explain: below a cluster's picker sources have its names", "[lb][expl
                            "part: it"});
 }
 
+TEST_CASE("explain: a trace of the program's own has no time, and turns stay as they are",
+          "[lb][explain]") {
+  struct Own final : PickTrace {
+    void tell(PickStep /*step*/) override {}
+  };
+
+  const Own own;
+  CHECK(lb::now_of(own) == std::nullopt);
+  CHECK(lb::turns_of(own) == Turns::kAsTheyAre);
+  const testing::StepLog log(Instant{} + 3s);
+  CHECK(lb::now_of(log.trace) == Instant{} + 3s);
+}
+
 TEST_CASE("explain: durations, shares and endpoints in words", "[lb][explain]") {
   CHECK(lb::shown(3s) == "3 s");
   CHECK(lb::shown(1500ms) == "1.5 s");
