@@ -61,13 +61,13 @@ class World {
 
  private:
   XdsWorld xds_;
-  TreeHarness tree_;
+  std::atomic<int> reclaimed_{0};
+  actors::ReclaimerThread reclaimer_;
+  TreeHarness tree_{{}, reclaimer_.handle()};
   int turn_ = 0;
   std::shared_ptr<lb::SnapshotCell> cell_ = std::make_shared<lb::SnapshotCell>();
   lb::ClusterRefs clusters_;
   lb::ConfigSelectorPtr selector_;
-  std::atomic<int> reclaimed_{0};
-  actors::ReclaimerThread reclaimer_;
 };
 
 }  // namespace

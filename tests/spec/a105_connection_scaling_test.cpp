@@ -113,7 +113,7 @@ constexpr auto kFailed = ConnectivityState::kTransientFailure;
 
 // The lanes of an endpoint, and how often they wanted another connection.
 struct Endpoint {
-  explicit Endpoint(const std::vector<std::shared_ptr<Link>>& links) {
+  explicit Endpoint(const std::vector<std::shared_ptr<Link>>& first) : links(first) {
     for (const auto& link : links)
       lanes.add(++number, link, false);
   }
@@ -137,6 +137,7 @@ struct Endpoint {
   int wanted = 0;
   int woken = 0;
   std::uint64_t number = 0;
+  const std::vector<std::shared_ptr<Link>> links;  // Calls may need them longer than the lanes do.
   StreamLanes lanes{nullptr, [this] { ++wanted; }};
 };
 

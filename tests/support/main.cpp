@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The main() of all Catch2 programs. With AddressSanitizer it also looks for leaks, in place of the
-// sanitizer's own look at the end of the process.
+// sanitizer's own look at the end of the process. A program also fails if a call outlived what it
+// held.
 #define CATCH_CONFIG_RUNNER
+#include <iostream>
+
 #include <catch2/catch.hpp>
 #if __has_include(<catch2/catch_session.hpp>)
 #include <catch2/catch_session.hpp>  // Catch2 3.
 #endif
+
+#include "messages/counting/use_counter.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/lsan_interface.h>
@@ -32,10 +37,22 @@ bool has_leaks() {
 #endif
 }
 
+// A Use that ends after the Tracked object that it holds counts in a counter that was given back.
+// The counter's next user then begins at a wrong number, in whatever test that may be.
+bool has_wrong_counters() {
+  constexpr int kTaken = 16'384;  // Most programs use less at a time.
+  for (int i = 0; i < kTaken; ++i) {
+    if (signalbox::UseCounter::take().sum() == 0) continue;
+    std::cerr << "an object was destroyed while a call held it\n";
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const int failed = Catch::Session().run(argc, argv);
-  if (has_leaks()) return 1;
+  if (has_wrong_counters() || has_leaks()) return 1;
   return failed;
 }

@@ -75,7 +75,8 @@ class TreeHarness::Asks final : public AskTarget {
   std::uint64_t node_;
 };
 
-TreeHarness::TreeHarness(const lb::PolicyOptions& options) : options_(options) {}
+TreeHarness::TreeHarness(const lb::PolicyOptions& options, std::shared_ptr<Retirement> retirement)
+    : options_(options), retirement_(std::move(retirement)) {}
 
 TreeHarness::~TreeHarness() = default;
 
@@ -304,7 +305,8 @@ TreeHarness::Node* TreeHarness::start(Node* parent, const ChildName& name, const
   node->parent = parent;
   node->path = PolicyPath(parent == nullptr ? name.str() : parent->path.str() + "/" + name.str());
   node->core = lb::make_policy(
-      config, {node->path, node->id, std::make_shared<const Asks>(*this, node->id), options_});
+      config,
+      {node->path, node->id, std::make_shared<const Asks>(*this, node->id), options_, retirement_});
   nodes_[node->id] = started;
   if (parent == nullptr) {
     root_ = std::move(node);
@@ -540,7 +542,7 @@ void TreeHarness::set_state(Node& owner, const Address& address, ConnectivitySta
   if (state == kFailure) told.status = absl::UnavailableError("refused");
   if (state == kReady) {
     ++connections_[address];
-    told.connection = std::make_shared<const Connection>(address);
+    told.connection = make_tracked<Connection>(retirement_, address);
   }
   tell_map(&owner, told);
 }

@@ -27,7 +27,10 @@ namespace signalbox::test {
 
 class TreeHarness {
  public:
-  explicit TreeHarness(const lb::PolicyOptions& options = {});
+  /// `retirement`: destroys connections and trackers when no call uses them any more. Null: they
+  /// are destroyed with their last owner, so no call may outlive the picker that it read.
+  explicit TreeHarness(const lb::PolicyOptions& options = {},
+                       std::shared_ptr<Retirement> retirement = nullptr);
   ~TreeHarness();
   TreeHarness(const TreeHarness&) = delete;
   TreeHarness& operator=(const TreeHarness&) = delete;
@@ -173,6 +176,7 @@ class TreeHarness {
   void log(std::string line) { log_.push_back(std::move(line)); }
 
   lb::PolicyOptions options_;
+  const std::shared_ptr<Retirement> retirement_;
   std::map<std::uint64_t, Node*> nodes_;  ///< Alive nodes, in the order of their start.
   std::unique_ptr<Node> root_;
   std::uint64_t last_node_ = 0;

@@ -36,6 +36,7 @@ struct Link : Connection {
   mutable std::atomic<bool> is_exceeded{false};
 };
 
+// Without a Retirement, the test keeps the link until the last call on it has ended.
 std::shared_ptr<const Link> link(std::uint32_t limit) {
   return std::make_shared<const Link>(limit);
 }
@@ -219,11 +220,12 @@ TEST_CASE("stream_lanes: a new connection does not drop the one of a call that i
 
 TEST_CASE("stream_lanes: the text counts the streams and connections that are open",
           "[lb][lanes][A105-8]") {
+  const std::vector<std::shared_ptr<const Link>> links{link(1), link(2)};
   const auto graveyard = std::make_shared<Graveyard>();
   StreamLanes lanes(graveyard, [] {});
   CHECK(lanes.text() == "all 0 streams of 0 connections are in use");
-  lanes.add(1, link(1), false);
-  lanes.add(2, link(2), false);
+  lanes.add(1, links[0], false);
+  lanes.add(2, links[1], false);
   std::vector<Pick> picks;
   for (int call = 0; call < 3; ++call) {
     picks.push_back(testing::complete_pick(kAddress));
@@ -241,9 +243,10 @@ TEST_CASE("stream_lanes: the text counts the streams and connections that are op
 
 TEST_CASE("stream_lanes: the end of the lanes ends all waits, and calls keep their streams",
           "[lb][lanes][A105-9]") {
+  const auto only = link(1);
   const auto graveyard = std::make_shared<Graveyard>();
   auto lanes = std::make_unique<StreamLanes>(graveyard, [] {});
-  lanes->add(1, link(1), false);
+  lanes->add(1, only, false);
   Pick running = testing::complete_pick(kAddress);
   REQUIRE(lanes->take(running) == StreamLanes::Answer::kTaken);
   int woken = 0;
