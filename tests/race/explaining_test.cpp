@@ -30,7 +30,7 @@ class World {
     extras.drops = {{"some", 100'000}};
     extras.max_concurrent_requests = 2;
     extras.outlier_detection.emplace();
-    extras.outlier_detection->failure_percentage.emplace();
+    extras.outlier_detection->failure_percentage = OutlierDetection::FailurePercentage{};
     xds_.eds("near", {"x*1:a,b y*3:c", "z:d,e"}, default_lb_policy(), extras);
     xds_.eds("far", {":f,g"}, default_lb_policy(), extras);
     xds_.aggregate("c", {"near", "far"});

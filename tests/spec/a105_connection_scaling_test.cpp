@@ -289,6 +289,7 @@ TEST_CASE("connections: one without a known limit has as many streams as those b
           "[lb][lanes][A105-10][A105-11]") {
   Endpoint endpoint({link(2), link(std::nullopt)});
   std::vector<Pick> calls;
+  calls.reserve(5);
   for (int i = 0; i < 4; ++i)
     calls.push_back(endpoint.call());
   CHECK(endpoint.is_full());

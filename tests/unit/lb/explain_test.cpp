@@ -56,9 +56,9 @@ Lines visited(const TreeHarness& tree, const std::string& cookie, bool strict = 
 
 struct Tree {
   explicit Tree(const XdsWorld::Priorities& priorities,
-                LbConfigPtr policy = default_lb_policy(),
+                const LbConfigPtr& policy = default_lb_policy(),
                 const ClusterExtras& extras = {}) {
-    world.eds("orders", priorities, std::move(policy), extras);
+    world.eds("orders", priorities, policy, extras);
     tree.apply(manager_of({"orders"}), world.config());
   }
 
@@ -335,7 +335,7 @@ ClusterExtras ejecting(std::uint32_t minimum_hosts, Duration base_ejection_time 
   OutlierDetection& settings = *extras.outlier_detection;
   settings.interval = 10s;
   settings.base_ejection_time = base_ejection_time;
-  settings.failure_percentage.emplace();
+  settings.failure_percentage = OutlierDetection::FailurePercentage{};
   settings.failure_percentage->minimum_hosts = minimum_hosts;
   settings.failure_percentage->request_volume = 1;
   settings.failure_percentage->enforcement_percent = 100;
