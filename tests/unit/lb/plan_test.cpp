@@ -139,6 +139,17 @@ PlanAssumptions operator+(PlanAssumptions left, const PlanAssumptions& right) {
   return left;
 }
 
+// The first unhealthy endpoint of the first leaf gets the weight 97; others have 1.
+PlanInput heavy_unhealthy(PlanInput input) {
+  auto endpoints = std::make_shared<Endpoints>(*input.leaves[0].endpoints);
+  auto heavy = std::make_shared<Locality>(*endpoints->priorities[0].unhealthy[0]);
+  heavy->endpoints[0].weight = 97;
+  endpoints->priorities[0].unhealthy = {heavy};
+  endpoints->weighted_priority_health = true;
+  input.leaves[0].endpoints = endpoints;
+  return input;
+}
+
 // --- tiered ---
 
 struct Row {
@@ -307,14 +318,7 @@ TEST_CASE("plan: where nobody is fit calls fail, or panic", "[lb][plan][ENV-17]"
         std::map<std::string, CallShare>{{"d:1", 0}, {"u:1", kAllCalls}});
   const Plan panicking = planned(unwell, panic);
   CHECK(of_leaves(panicking, kTieredNow) == percents({25, 75}));
-  PlanInput weighing = unwell;
-  auto endpoints = std::make_shared<Endpoints>(*weighing.leaves[0].endpoints);
-  auto heavy = std::make_shared<Locality>(*endpoints->priorities[0].unhealthy[0]);
-  heavy->endpoints[0].weight = 97;
-  endpoints->priorities[0].unhealthy = {heavy};
-  endpoints->weighted_priority_health = true;
-  weighing.leaves[0].endpoints = endpoints;
-  CHECK(of_leaves(planned(weighing, panic), kTieredNow) == percents({25, 75}));
+  CHECK(of_leaves(planned(heavy_unhealthy(unwell), panic), kTieredNow) == percents({25, 75}));
   CHECK(panicking.leaves[1].priorities[0].now.panic);
   PlanInput with_empty = unwell;
   auto more = std::make_shared<Endpoints>(*with_empty.leaves[0].endpoints);
@@ -339,6 +343,20 @@ TEST_CASE("plan: panic by numbers counts the endpoints that it may use", "[lb][p
   PlanAssumptions panic;
   panic.panic_threshold = 50;
   CHECK(of_leaves(planned(input, panic), kTieredNow) == percents({50, 50}));
+
+  // Weights count in the priority's health, which is 3 %, but not in its panic.
+  const auto fit = [&](const std::vector<Endpoint>& healthy) {
+    const auto unhealthy = locality("a", {endpoint("u:1", HealthStatus::kUnhealthy)});
+    return heavy_unhealthy(
+        aggregate({leaf("primary", {{{locality("a", healthy)}, {}, {unhealthy}}})}));
+  };
+  const auto is_in_panic = [&](const PlanInput& at) {
+    return planned(at, panic).leaves[0].priorities[0].now.panic;
+  };
+  CHECK_FALSE(is_in_panic(fit({endpoint("a:1"), endpoint("b:1"), endpoint("c:1")})));
+  CHECK_FALSE(is_in_panic(fit({endpoint("a:1")})));
+  panic.panic_threshold = 51;
+  CHECK(is_in_panic(fit({endpoint("a:1")})));
 }
 
 TEST_CASE("plan: without panic the first priority with a healthy endpoint has all calls",
