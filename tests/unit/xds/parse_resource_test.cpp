@@ -258,6 +258,20 @@ TEST_CASE("decode_response: a NACK tells the first errors, and how many there ar
         "must be valid, found an error that is not listed: the response has too many of them");
 }
 
+TEST_CASE("decode_response: names that occur twice have short errors, too, if they are many",
+          "[xds][parse][limits]") {
+  constexpr std::size_t kNames = 4'000;
+  std::vector<std::string> resources;
+  for (std::size_t i = 0; i < 2 * kNames; ++i)
+    resources.push_back(good("cluster" + std::to_string(i % kNames)));
+  const DecodedResponse result = decoded(resources);
+  REQUIRE(result.received.resources.size() == kNames);
+  CHECK(error_of(result.received.resources[2'000]) ==
+        "CDS resource \"cluster2000\": must occur once in a response, found more than once");
+  CHECK(result.received.resources[kNames - 1].resource.status().message() ==
+        "must be valid, found an error that is not listed: the response has too many of them");
+}
+
 TEST_CASE("decode_response: a NACK is no longer than a request may be", "[xds][parse][limits]") {
   std::vector<std::string> resources;
   for (std::size_t i = 0; i < 20; ++i) {
