@@ -34,6 +34,7 @@ void OutlierEndpoints::update(const EndpointsPtr& endpoints) {
       }
     }
   }
+  order_.shrink_to_fit();
   forget_the_unnamed();
 }
 

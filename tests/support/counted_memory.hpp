@@ -34,6 +34,10 @@ class CountedMemory {
   /// that do not count.
   std::size_t most() const { return counted_most - live_before_; }
 
+  /// The bytes now in use, of those allocated since the instance was made. Precondition: memory
+  /// allocated before that is not freed meanwhile.
+  std::size_t live() const { return counted_live - live_before_; }
+
   std::size_t allocations() const { return counted_allocations - allocations_before_; }
 
  private:
