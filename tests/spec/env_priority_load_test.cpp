@@ -174,6 +174,9 @@ TEST_CASE("ENV: where nobody is fit there is no load, unless panic is configured
   CHECK(sum(priority_loads(priorities)) == 0);
   const auto loads = priority_loads(priorities, 1);
   CHECK(loads == std::vector<PriorityLoad>{{0, 0, true}, {67, 0, true}, {33, 0, true}});
+  // 199 of 200 hosts are 99 %, and the first priority has the rest.
+  const std::vector<PriorityHealth> large{{0, 0, 1}, {0, 0, 199}};
+  CHECK(healthy_loads(priority_loads(large, 1)) == Numbers{1, 99});
   CHECK(sum(priority_loads(percent({}), 50)) == 0);
   const std::vector<PriorityHealth> empty{{0, 0, 0}};
   CHECK(sum(priority_loads(empty, 50)) == 0);
