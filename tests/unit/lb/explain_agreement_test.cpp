@@ -221,7 +221,7 @@ class World {
     if (dice_.one_in(3)) extras.drops = {{"lb", 200'000}, {"throttle", 100'000}};
     if (dice_.one_in(3)) {
       extras.outlier_detection.emplace();
-      extras.outlier_detection->failure_percentage.emplace();
+      extras.outlier_detection->failure_percentage = OutlierDetection::FailurePercentage{};
     }
     const std::string name = absl::StrCat("c", number);
     xds_.eds(name, priorities, some_policy(dice_), extras);
@@ -232,6 +232,7 @@ class World {
     std::vector<Route> routes;
     for (std::uint64_t i = 0; i < 2 + dice_.below(10); ++i) {
       std::vector<std::pair<std::string, std::uint32_t>> shares;
+      shares.reserve(clusters_.size());
       for (const std::string& cluster : clusters_)
         shares.emplace_back(cluster, static_cast<std::uint32_t>(1 + dice_.below(3)));
       ForwardAction action = testing::to(shares);
