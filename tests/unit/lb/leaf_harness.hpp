@@ -57,10 +57,15 @@ class LeafHarness {
   explicit LeafHarness(std::unique_ptr<Policy> policy) : policy_(std::move(policy)) {}
 
   LbEffects update(const std::vector<std::string>& endpoints, LbConfigPtr config = nullptr) {
+    return configure(slice_of(endpoints), std::move(config));
+  }
+
+  /// The next configuration. `endpoints`: null if there is no list.
+  LbEffects configure(EndpointsPtr endpoints, LbConfigPtr config = nullptr) {
     ConfigUpdated update;
     update.generation = ++generation;
     update.config = std::move(config);
-    update.endpoints = slice_of(endpoints);
+    update.endpoints = std::move(endpoints);
     return step(update);
   }
 

@@ -71,11 +71,7 @@ class RingHashHarness : public LeafHarness {
   }
 
   LbEffects list(Endpoints slice) {
-    ConfigUpdated update;
-    update.generation = ++generation;
-    update.config = make_lb_config(config);
-    update.endpoints = std::make_shared<const Endpoints>(std::move(slice));
-    return step(update);
+    return configure(std::make_shared<const Endpoints>(std::move(slice)), make_lb_config(config));
   }
 
   void settle() { step(RebuildDue{}); }

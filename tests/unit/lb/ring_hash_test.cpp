@@ -55,14 +55,11 @@ TEST_CASE("ring_hash: an order to leave IDLE connects one endpoint", "[lb][ring_
 TEST_CASE("ring_hash: without endpoints it fails clearly", "[lb][ring_hash][A42]") {
   RingHashHarness leaf(kAbc);
   leaf.bring({{"a", 'r'}});
-  ConfigUpdated without_list;
-  without_list.generation = leaf.generation + 1;
-  without_list.config = make_lb_config(leaf.config);
-  GENERATE(true, false) ? leaf.list(Strings{}) : leaf.step(without_list);
+  const bool has_list = GENERATE(true, false);
+  leaf.configure(has_list ? slice_of({}) : nullptr, make_lb_config(leaf.config));
   CHECK(leaf.held.empty());
   CHECK(leaf.state() == kFailed);
   CHECK(leaf.answer(kHash) == "fail: ring_hash: no endpoints");
-  leaf.generation = without_list.generation;
   leaf.list(kAbc);
   CHECK(leaf.state() == kIdle);
 }

@@ -72,14 +72,11 @@ TEST_CASE("round_robin: a pick has its endpoint's zone, as the caller sees it",
 TEST_CASE("round_robin: connects to every endpoint of every priority at once",
           "[lb][round_robin][A61]") {
   LeafHarness leaf = round_robin();
-  ConfigUpdated update;
-  update.generation = 1;
   auto slice = std::make_shared<Endpoints>(*slice_of({"a", "b"}));
   slice->priorities.push_back(slice_of({"c"})->priorities.front());
   slice->priorities.front().localities.push_back(
       slice_of({"d"})->priorities.front().localities.front());
-  update.endpoints = slice;
-  leaf.step(update);
+  leaf.configure(slice);
 
   CHECK(leaf.held == std::set<std::string>{"a", "b", "c", "d"});
   CHECK(leaf.state() == kConnecting);
@@ -187,11 +184,8 @@ TEST_CASE("round_robin: a pick names the endpoint that it chose, and who counts 
     Locality locality;
     locality.name.zone = "west";
     locality.endpoints.push_back(Endpoint{{Address{"a"}}, HealthStatus::kHealthy, 7});
-    ConfigUpdated update;
-    update.generation = 2;
-    update.endpoints = std::make_shared<const Endpoints>(
-        Endpoints{{{{std::make_shared<const Locality>(std::move(locality))}}}});
-    leaf.step(update);
+    leaf.configure(std::make_shared<const Endpoints>(
+        Endpoints{{{{std::make_shared<const Locality>(std::move(locality))}}}}));
     leaf.step(RebuildDue{});
     CHECK(chosen().tracker == counted.tracker);
     CHECK(chosen().locality->name.zone == "west");
