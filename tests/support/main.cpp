@@ -43,7 +43,10 @@ bool has_wrong_counters() {
   constexpr int kTaken = 16'384;  // Most programs use less at a time.
   for (int i = 0; i < kTaken; ++i) {
     if (signalbox::UseCounter::take().sum() == 0) continue;
-    std::cerr << "an object was destroyed while a call held it\n";
+    std::cerr
+        << "An object was destroyed while a call held it (messages/counting/tracked.hpp). Keep the "
+           "object until the call has ended, or give it a Retirement. To find the test, run "
+           "one at a time.\n";
     return true;
   }
   return false;
