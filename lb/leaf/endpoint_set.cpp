@@ -173,6 +173,7 @@ void EndpointSet::let_go(Entry& entry, LbEffects& effects) {
     drive(entry, effects, [&](LbEffects& wants) { entry.first->release_all(wants); });
   SIGNALBOX_INVARIANT(entry.heard_all, "an entry without a hold waits for no answer");
   if (entry.counts) --counts_[index(entry.state)];
+  forget_failure(entry);
   tally_no_more(entry);
   forget_first(entry.endpoint->addresses.front(), entry);
   entries_.erase(key_of(*entry.endpoint));
@@ -187,8 +188,7 @@ void EndpointSet::let_count(std::size_t member, bool counts) {
   Entry& entry = *order_[member];
   if (std::exchange(entry.counts, counts) == counts) return;
   counts ? ++counts_[index(entry.state)] : --counts_[index(entry.state)];
-  if (counts && entry.state == ConnectivityState::kTransientFailure)
-    last_failure_ = entry.first->status();
+  has_failed(entry) ? take_failure(entry) : forget_failure(entry);
 }
 
 void EndpointSet::replace_counters(
@@ -306,6 +306,7 @@ void EndpointSet::recount(Entry& entry) {
     }
     if (state == ConnectivityState::kReady) entry.ready_since = last_ready_ = now_;
     entry.state = state;
+    forget_failure(entry);
   }
   if (connection != entry.connection) {
     changes_.stale |= entry.connection != nullptr;
@@ -313,12 +314,33 @@ void EndpointSet::recount(Entry& entry) {
     entry.tracker = nullptr;
     changes_.ready = true;
   }
-  if (state == ConnectivityState::kTransientFailure && entry.counts) {
-    absl::Status failure = entry.first->status();
-    if (failure == last_failure_) return;
-    last_failure_ = std::move(failure);
-    changes_.failure = true;
-  }
+  if (has_failed(entry)) take_failure(entry);
+}
+
+// --- failures ---
+
+bool EndpointSet::has_failed(const Entry& entry) {
+  return entry.counts && entry.state == ConnectivityState::kTransientFailure;
+}
+
+void EndpointSet::take_failure(const Entry& entry) {
+  failed_last_ = &entry;
+  const absl::Status failure = entry.first->status();
+  if (failure == last_failure_) return;
+  last_failure_ = failure;
+  changes_.failure = true;
+}
+
+void EndpointSet::forget_failure(const Entry& entry) {
+  if (failed_last_ != &entry) return;
+  failed_last_ = nullptr;
+  last_failure_ = absl::OkStatus();
+}
+
+absl::Status EndpointSet::last_failure() const {
+  if (failed_last_ != nullptr) return last_failure_;
+  const auto other = std::ranges::find_if(order_, [](Entry* entry) { return has_failed(*entry); });
+  return other == order_.end() ? absl::OkStatus() : (*other)->first->status();
 }
 
 // --- counts of fit members ---

@@ -190,8 +190,10 @@ class EndpointSet {
   /// Whether every held address has reported a state.
   bool heard_all() const { return unheard_ == 0; }
 
-  /// The status of the latest failure of a member that counts (let_count()).
-  const absl::Status& last_failure() const { return last_failure_; }
+  /// The status of the member that failed last, of those that count (let_count()). If that member
+  /// has recovered, is gone, or no longer counts: the status of the first that has failed. OK: none
+  /// has.
+  absl::Status last_failure() const;
 
   /// The READY members that count (let_count()), in the order of the configuration.
   ReadyEndpoints ready() const;
@@ -250,6 +252,9 @@ class EndpointSet {
   void hear(Entry& entry, const SubchannelStateChanged& event, LbEffects& effects);
   bool drop_user(const Address& address, Entry& entry);
   void recount(Entry& entry);
+  static bool has_failed(const Entry& entry);
+  void take_failure(const Entry& entry);
+  void forget_failure(const Entry& entry);
   bool is_fit(const Entry& entry) const;
   void tally(Entry& entry);
   void tally_no_more(Entry& entry);
@@ -272,7 +277,8 @@ class EndpointSet {
   std::size_t unheard_ = 0;  // Members with a held address that has not reported.
   HostTally fit_;
   HostTally all_;
-  absl::Status last_failure_;
+  const Entry* failed_last_ = nullptr;  // Null: no member, or last_failure() finds one.
+  absl::Status last_failure_;           // Of failed_last_; OK if that is null.
   Changes changes_;
 };
 

@@ -290,6 +290,34 @@ TEST_CASE("endpoint_set: the same failure again is no change", "[lb][endpoint_se
   CHECK(set.take_changes().failure);
 }
 
+TEST_CASE("endpoint_set: the last failure is that of a member that has failed and counts",
+          "[lb][endpoint_set][A61]") {
+  EndpointSet set(Connects::kAtOnce);
+  LbEffects effects;
+  // The end of its text is the address.
+  const auto last = [&] { return set.last_failure().message().back(); };
+  set.update(slice_of({"a", "b", "c"}), effects);
+  CHECK(set.last_failure().ok());
+  for (const char* address : {"a", "b", "c"}) {
+    SubchannelStateChanged failed;
+    failed.address = Address(address);
+    failed.state = ConnectivityState::kTransientFailure;
+    failed.status = absl::UnavailableError(address);
+    set.observe(failed, effects);
+  }
+  REQUIRE(last() == 'c');
+  set.let_count(2, false);
+  CHECK(last() == 'a');
+  set.let_count(2, true);
+  CHECK(last() == 'c');
+  set.let_count(0, false);  // It was not the last.
+  CHECK(last() == 'c');
+  set.observe(ready("c"), effects);
+  CHECK(last() == 'b');
+  set.update(slice_of({"a", "c"}), effects);  // Neither has failed and counts.
+  CHECK(set.last_failure().ok());
+}
+
 TEST_CASE("endpoint_set: connects when asked, by the first of an endpoint's addresses",
           "[lb][endpoint_set][A61]") {
   EndpointSet set(Connects::kWhenAsked);

@@ -255,9 +255,26 @@ TEST_CASE("round_robin: says how many failed, and why the last did", "[lb][round
         "a: refused by a");
   CHECK(leaf.published.back().status.code() == absl::StatusCode::kUnavailable);
 
+  // What failed last is gone.
+  leaf.update({"b"});
+  leaf.step(RebuildDue{});
+  CHECK(leaf.pick() ==
+        "fail: round_robin: the only endpoint failed; last error: "
+        "b: refused by b");
+}
+
+TEST_CASE("round_robin: names no error of an endpoint that has recovered",
+          "[lb][round_robin][A61]") {
+  LeafHarness leaf = round_robin();
+  leaf.update({"a", "b"});
+  leaf.fail("a");
+  leaf.fail("b");
+  leaf.ready("b");
   leaf.update({"a"});
   leaf.step(RebuildDue{});
-  CHECK(leaf.pick().rfind("fail: round_robin: the only endpoint", 0) == 0);
+  CHECK(leaf.pick() ==
+        "fail: round_robin: the only endpoint failed; last error: "
+        "a: refused by a");
 }
 
 TEST_CASE("round_robin: a failure has a reason, also where the judge gives none",
