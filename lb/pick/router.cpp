@@ -187,6 +187,7 @@ const std::string& Pick::set_cookie() const {
 // Handles a snapshot without a selector or picker. The call fails with the snapshot's failure; if
 // that is OK, the call waits for a configuration.
 void Pick::fail_without(const Snapshot& snapshot) {
+  priority_ = PickResult::kNoPriority;
   if (!snapshot.failure.ok()) refuse(PickOutcome::kFail, snapshot.failure, "name resolution");
 }
 
