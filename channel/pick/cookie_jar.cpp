@@ -31,19 +31,21 @@ bool is_token(absl::string_view text) {
   return !text.empty() && std::ranges::all_of(text, may_be_in_it);
 }
 
-// The time at which a cookie with this Max-Age expires (RFC 6265, 5.2.2). nullopt: the cookie does
-// not expire, because Max-Age is no number, or leads beyond the clock's range.
-std::optional<TimePoint> end_of(absl::string_view max_age, TimePoint now) {
-  absl::string_view digits = max_age;
-  const bool is_negative = absl::ConsumePrefix(&digits, "-");
-  const bool is_number = !digits.empty() && std::ranges::all_of(digits, [](char c) {
+// A Max-Age of another form is ignored (RFC 6265, 5.2.2).
+bool is_max_age(absl::string_view text) {
+  absl::ConsumePrefix(&text, "-");
+  return !text.empty() && std::ranges::all_of(text, [](char c) {
     return absl::ascii_isdigit(static_cast<unsigned char>(c));
   });
-  if (!is_number) return std::nullopt;
-  if (is_negative) return now;
+}
+
+// The time at which a cookie with this Max-Age expires (RFC 6265, 5.2.2). nullopt: it does not,
+// because that time is beyond the clock's range.
+std::optional<TimePoint> end_of(absl::string_view max_age, TimePoint now) {
+  if (absl::StartsWith(max_age, "-")) return now;
   std::int64_t seconds = 0;
   const auto most = std::chrono::floor<std::chrono::seconds>(TimePoint::max() - now).count();
-  if (!absl::SimpleAtoi(digits, &seconds) || seconds > most) return std::nullopt;
+  if (!absl::SimpleAtoi(max_age, &seconds) || seconds > most) return std::nullopt;
   return now + std::chrono::seconds(seconds);
 }
 
@@ -122,7 +124,7 @@ absl::StatusOr<CookieJar::Cookie> CookieJar::parse(absl::string_view set_cookie,
     const absl::string_view value = absl::StripAsciiWhitespace(attribute.second);
     if (absl::EqualsIgnoreCase(key, "path")) {
       cookie.path = absl::StartsWith(value, "/") ? std::string(value) : "/";
-    } else if (absl::EqualsIgnoreCase(key, "max-age")) {
+    } else if (absl::EqualsIgnoreCase(key, "max-age") && is_max_age(value)) {
       cookie.expires = end_of(value, now);
     }
   }
