@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 
 #include "lb/health/plan.hpp"
 #include "messages/named_clusters.hpp"
@@ -16,6 +16,7 @@
 #include "xds/depend/leaf_endpoints.hpp"
 #include "xds/depend/virtual_host.hpp"
 #include "xds/parse/parse_resource.hpp"
+#include "xds/percent_encoding.hpp"
 #include "xds/type_url.hpp"
 
 namespace signalbox::channel {
@@ -23,6 +24,20 @@ namespace {
 
 std::string names(const std::set<ClusterName>& clusters) {
   return clusters.empty() ? "none" : absl::StrJoin(clusters, ", ", absl::StreamFormatter());
+}
+
+struct ResolvedTarget {
+  std::string listener;
+  std::string authority;  // The routes' domains are compared with it.
+};
+
+// As calls resolve a target (A47). A text without the scheme is the name of a listener.
+absl::StatusOr<ResolvedTarget> resolve(const std::string& target, const xds::Bootstrap& bootstrap) {
+  if (!absl::StartsWith(target, "xds:"))
+    return ResolvedTarget{target, xds::percent_encode_authority(target)};
+  auto listener = xds::listener_resource_name(bootstrap, target);
+  if (!listener.ok()) return listener.status();
+  return ResolvedTarget{*std::move(listener), xds::data_plane_authority(target)};
 }
 
 const AggregateDiscovery* aggregate_of(const Cluster& cluster) {
@@ -58,10 +73,12 @@ std::string PlanWorld::all_clusters() const {
   return names(all);
 }
 
-absl::StatusOr<ClusterName> PlanWorld::cluster_of_target(const std::string& target) const {
-  absl::string_view name = target;
-  absl::ConsumePrefix(&name, "xds:///");
-  const auto listener = listeners_.find(std::string(name));
+absl::StatusOr<ClusterName> PlanWorld::cluster_of_target(const std::string& target,
+                                                         const xds::Bootstrap& bootstrap) const {
+  const auto resolved = resolve(target, bootstrap);
+  if (!resolved.ok()) return resolved.status();
+  const std::string& name = resolved->listener;
+  const auto listener = listeners_.find(name);
   if (listener == listeners_.end()) {
     std::vector<std::string> there;
     for (const auto& [known, value] : listeners_)
@@ -78,7 +95,8 @@ absl::StatusOr<ClusterName> PlanWorld::cluster_of_target(const std::string& targ
   if (const auto* rds = std::get_if<RdsName>(&listener->second->routes)) {
     if (const auto found = routes_.find(rds->name); found != routes_.end()) routes = found->second;
   }
-  const VirtualHost* host = routes == nullptr ? nullptr : xds::find_virtual_host(*routes, name);
+  const VirtualHost* host =
+      routes == nullptr ? nullptr : xds::find_virtual_host(*routes, resolved->authority);
   std::set<ClusterName> clusters;
   if (host != nullptr) clusters = named_clusters(*host, listener->second.get());
   if (clusters.size() == 1) return *clusters.begin();
@@ -106,10 +124,11 @@ absl::StatusOr<ClusterName> PlanWorld::only_root() const {
       roots.empty() ? all_clusters() : names(roots)));
 }
 
-absl::StatusOr<ClusterName> PlanWorld::cluster_of(const PlanRequest& request) const {
+absl::StatusOr<ClusterName> PlanWorld::cluster_of(const PlanRequest& request,
+                                                  const xds::Bootstrap& bootstrap) const {
   if (!request.cluster.empty() && !request.target.empty())
     return absl::InvalidArgumentError("name a cluster or a target, not both");
-  if (!request.target.empty()) return cluster_of_target(request.target);
+  if (!request.target.empty()) return cluster_of_target(request.target, bootstrap);
   if (request.cluster.empty()) return only_root();
   ClusterName name(request.cluster);
   if (clusters_.contains(name)) return name;
@@ -119,8 +138,9 @@ absl::StatusOr<ClusterName> PlanWorld::cluster_of(const PlanRequest& request) co
 
 // --- the cluster's leaves --------------------------------------------------
 
-absl::StatusOr<Plan> PlanWorld::plan(const PlanRequest& request) const {
-  const auto root = cluster_of(request);
+absl::StatusOr<Plan> PlanWorld::plan(const PlanRequest& request,
+                                     const xds::Bootstrap& bootstrap) const {
+  const auto root = cluster_of(request, bootstrap);
   if (!root.ok()) return root.status();
   const auto find = [&](const ClusterName& name) -> const absl::StatusOr<ClusterPtr>* {
     const auto found = clusters_.find(name);
@@ -172,13 +192,14 @@ absl::StatusOr<Plan> PlanWorld::plan(const PlanRequest& request) const {
 
 absl::StatusOr<Plan> plan_of(const ResourceDump& dump,
                              const PlanRequest& request,
-                             const xds::ParseOptions& options) {
+                             const xds::ParseOptions& options,
+                             const xds::Bootstrap& bootstrap) {
   PlanWorld world;
   for (const ResourceState& state : dump.resources) {
     if (state.bytes == nullptr) continue;
     if (auto status = world.add(state.key.type, *state.bytes, options); !status.ok()) return status;
   }
-  return world.plan(request);
+  return world.plan(request, bootstrap);
 }
 
 }  // namespace signalbox::channel

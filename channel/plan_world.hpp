@@ -20,6 +20,7 @@
 #include "messages/resource.hpp"
 #include "messages/resource_dump.hpp"
 #include "signalbox/plan.hpp"
+#include "xds/bootstrap.hpp"
 #include "xds/parse/parse_options.hpp"
 
 namespace signalbox::channel {
@@ -30,13 +31,16 @@ class PlanWorld {
   /// parser's error if `bytes` are no valid resource.
   absl::Status add(ResourceType type, const std::string& bytes, const xds::ParseOptions& options);
 
-  absl::StatusOr<Plan> plan(const PlanRequest& request) const;
+  /// `bootstrap`: for targets of the request, which have a listener's name by its templates.
+  absl::StatusOr<Plan> plan(const PlanRequest& request, const xds::Bootstrap& bootstrap = {}) const;
 
  private:
   using ClusterPtr = std::shared_ptr<const Cluster>;
 
-  absl::StatusOr<ClusterName> cluster_of(const PlanRequest& request) const;
-  absl::StatusOr<ClusterName> cluster_of_target(const std::string& target) const;
+  absl::StatusOr<ClusterName> cluster_of(const PlanRequest& request,
+                                         const xds::Bootstrap& bootstrap) const;
+  absl::StatusOr<ClusterName> cluster_of_target(const std::string& target,
+                                                const xds::Bootstrap& bootstrap) const;
   absl::StatusOr<ClusterName> only_root() const;
   std::string all_clusters() const;
 
@@ -49,6 +53,7 @@ class PlanWorld {
 /// A plan from the resources of a dump: for each resource, the version that is in use.
 absl::StatusOr<Plan> plan_of(const ResourceDump& dump,
                              const PlanRequest& request,
-                             const xds::ParseOptions& options);
+                             const xds::ParseOptions& options,
+                             const xds::Bootstrap& bootstrap);
 
 }  // namespace signalbox::channel

@@ -688,7 +688,8 @@ absl::StatusOr<Plan> Runtime::plan(PlanRequest request) const {
   return channel::plan_of(
       *dump,
       request,
-      xds::parse_options_from(variable, /*trusted_server=*/false, *state_->parsing));
+      xds::parse_options_from(variable, /*trusted_server=*/false, *state_->parsing),
+      state_->bootstrap);
 }
 
 absl::StatusOr<std::string> Runtime::serve_admin(const std::string& address) {

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plan_file() and plan_text(), as a program calls them.
+// plan_file() and plan_text(), as a program calls them, and targets by a bootstrap.
 #include "signalbox/plan.hpp"
 
 #include <cstdlib>
 #include <string>
 
+#include "absl/strings/str_replace.h"
 #include <catch2/catch.hpp>
+
+#include "channel/plan_world.hpp"
+#include "xds/resource_file.hpp"
+#include "xds/type_url.hpp"
 
 namespace signalbox {
 namespace {
@@ -195,6 +200,46 @@ TEST_CASE("plan: of a target, by its routes", "[channel][plan]") {
              Contains("target: there is no listener 'three'; listeners: one, two"));
   request.cluster = "orders";
   CHECK_THAT(refusal(world, request), Contains("name a cluster or a target, not both"));
+}
+
+TEST_CASE("plan: a target is resolved as for calls", "[channel][plan][A47]") {
+  const std::string in_team =
+      absl::StrReplaceAll(listener("team/orders", "{match: {prefix: /}, route: {cluster: legacy}}"),
+                          {{"\"*\"", "\"team%2Forders\""}});
+  PlanRequest request;
+  for (const char* target :
+       {"xds:///team/orders", "xds:team/orders", "xds:///team%2Forders?query", "team/orders"}) {
+    INFO(target);
+    request.target = target;
+    const auto planned = plan(kLeaves + in_team, request);
+    INFO(planned.status().ToString());
+    REQUIRE(planned.ok());
+    CHECK(planned->cluster.str() == "legacy");
+  }
+  request.target = "xds://east/team/orders";
+  CHECK(refusal(kLeaves + in_team, request) ==
+        "target \"xds://east/team/orders\": the bootstrap has no authority \"east\"");
+}
+
+TEST_CASE("plan: a target has its listener by the bootstrap's template", "[channel][plan][A47]") {
+  const std::string text =
+      "resources:\n" + kLeaves +
+      absl::StrReplaceAll(listener("env/orders", "{match: {prefix: /}, route: {cluster: legacy}}"),
+                          {{"\"*\"", "\"orders\""}});
+  const auto resources = xds::parse_resources_text(text, xds::format_of("w.yaml"), "w.yaml");
+  REQUIRE(resources.ok());
+  channel::PlanWorld world;
+  for (const xds::ResourceBytes& resource : *resources)
+    REQUIRE(world.add(*xds::resource_type_of(resource.type_url), resource.bytes, {}).ok());
+  xds::Bootstrap bootstrap;
+  bootstrap.client_default_listener_resource_name_template = "env/%s";
+  PlanRequest request;
+  request.target = "xds:///orders";
+  const auto planned = world.plan(request, bootstrap);
+  INFO(planned.status().ToString());
+  REQUIRE(planned.ok());
+  CHECK(planned->cluster.str() == "legacy");
+  CHECK_FALSE(world.plan(request).ok());
 }
 
 TEST_CASE("plan: what is not there is told with what is", "[channel][plan]") {
