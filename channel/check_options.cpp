@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel/check_options.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 
 #include "actors/io/connection_arguments.hpp"
 #include "lb/pick/stream_lanes.hpp"
 #include "messages/header_rules.hpp"
+#include "xds/parse/well_known.hpp"
 
 namespace signalbox::channel {
 
@@ -35,25 +36,27 @@ absl::Status check_log(const RuntimeOptions& options) {
   return wrong("log, log_line", "only one of them may be set, found both");
 }
 
+template <typename Options, typename Visit>
+void visit_durations(Options& options, const Visit& visit) {
+  visit("resource_timeout", options.resource_timeout);
+  visit("failover_timeout", options.failover_timeout);
+  visit("initial_backoff", options.initial_backoff);
+  visit("max_backoff", options.max_backoff);
+  visit("lost_backoff", options.lost_backoff);
+  visit("connection_attempt_delay", options.connection_attempt_delay);
+  if (options.keepalive_time) visit("keepalive_time", *options.keepalive_time);
+  visit("keepalive_timeout", options.keepalive_timeout);
+  visit("xds_keepalive_time", options.xds_keepalive_time);
+}
+
 absl::Status check_durations(const RuntimeOptions& options) {
-  using Nanoseconds = std::chrono::nanoseconds;
-  const std::pair<const char*, Nanoseconds> all[] = {
-      {"resource_timeout", options.resource_timeout},
-      {"failover_timeout", options.failover_timeout},
-      {"initial_backoff", options.initial_backoff},
-      {"max_backoff", options.max_backoff},
-      {"lost_backoff", options.lost_backoff},
-      {"connection_attempt_delay", options.connection_attempt_delay},
-      {"keepalive_time", options.keepalive_time.value_or(Nanoseconds::zero())},
-      {"keepalive_timeout", options.keepalive_timeout},
-      {"xds_keepalive_time", options.xds_keepalive_time},
-  };
-  for (const auto& [name, duration] : all) {
-    if (duration >= Nanoseconds::zero()) continue;
+  absl::Status valid;
+  visit_durations(options, [&](const char* name, std::chrono::nanoseconds duration) {
+    if (duration >= std::chrono::nanoseconds::zero()) return;
     const std::chrono::duration<double> seconds = duration;
-    return wrong(name, absl::StrCat("must not be negative, found ", seconds.count(), " s"));
-  }
-  return absl::OkStatus();
+    valid.Update(wrong(name, absl::StrCat("must not be negative, found ", seconds.count(), " s")));
+  });
+  return valid;
 }
 
 absl::Status check_throttling(const std::optional<RetryThrottling>& throttling) {
@@ -128,6 +131,13 @@ absl::Status check_options(const RuntimeOptions& options) {
   valid.Update(check_threads(options.scheduler_threads));
   valid.Update(check_record(options.record));
   return valid;
+}
+
+RuntimeOptions bounded(RuntimeOptions options) {
+  visit_durations(options, [](const char*, std::chrono::nanoseconds& duration) {
+    duration = std::min<std::chrono::nanoseconds>(duration, xds::kCentury);
+  });
+  return options;
 }
 
 }  // namespace signalbox::channel

@@ -126,7 +126,7 @@ absl::StatusOr<RuntimeOptions> options_of(const RecordingHeader& header,
     unknown.push_back(name);
   if (const absl::Status valid = check_options(options); !valid.ok())
     return absl::DataLossError(absl::StrCat("the recording's settings: ", valid.message()));
-  return options;
+  return bounded(std::move(options));
 }
 
 GetVariable variables_of(const RecordingHeader& header) {

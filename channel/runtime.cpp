@@ -565,7 +565,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   auto bootstrap = read_bootstrap(options);
   if (!bootstrap.ok()) return bootstrap.status();
 
-  auto state = std::make_unique<State>(std::move(options), *std::move(bootstrap));
+  auto state = std::make_unique<State>(channel::bounded(std::move(options)), *std::move(bootstrap));
   auto environment = state->make_environment();
   if (!environment.ok()) return environment.status();
   state->host = std::make_unique<actors::Host>(

@@ -23,7 +23,6 @@ using envoy::type::v3::FractionalPercent;
 
 constexpr std::int64_t kMaxSeconds = 315'576'000'000;
 constexpr std::int32_t kMaxNanos = 999'999'999;
-constexpr std::chrono::hours kCentury{24 * 36'525};
 constexpr std::uint64_t kMillion = 1'000'000;
 
 absl::string_view name_of(ConfigSource::ConfigSourceSpecifierCase source) {

@@ -180,6 +180,7 @@ enum class MetricsDetail : std::uint8_t {
   kNone,
 };
 
+/// Durations must not be negative. Those above a century count as a century.
 struct RuntimeOptions {
   /// The path of the bootstrap file, or the bootstrap's JSON. When neither is set, environment
   /// variables name the bootstrap (see above). To set both is an error of start().

@@ -72,5 +72,19 @@ TEST_CASE("check_options: an option that cannot be meant is refused by its name"
   CHECK(runtime.status() == status);
 }
 
+TEST_CASE("check_options: the longest durations mean a century", "[channel][options]") {
+  RuntimeOptions options;
+  options.failover_timeout = std::chrono::nanoseconds::max();
+  options.resource_timeout = 36'525 * 24h + 1ns;
+  options.keepalive_time = std::chrono::nanoseconds::max();
+  options.max_backoff = 36'525 * 24h - 1ns;
+  const RuntimeOptions lowered = bounded(options);
+  CHECK(lowered.failover_timeout == 36'525 * 24h);
+  CHECK(lowered.resource_timeout == 36'525 * 24h);
+  CHECK(lowered.keepalive_time == 36'525 * 24h);
+  CHECK(lowered.max_backoff == options.max_backoff);
+  CHECK(bounded({}).keepalive_time == std::nullopt);
+}
+
 }  // namespace
 }  // namespace signalbox::channel
