@@ -152,15 +152,19 @@ std::optional<AnyView> read_any(absl::string_view bytes) {
   return reader.is_whole() ? std::optional(any) : std::nullopt;
 }
 
+std::string read_name(ResourceType type, const AnyView& any, const Limits& limits) {
+  const Unwrapped inner = unwrap(any, limits);
+  std::string name;
+  if (inner.any.type_url == type_url_of(type)) name = name_in(inner.any.value);
+  return name.empty() ? inner.wrapper_name : name;
+}
+
 ReceivedResource refuse_unread(ResourceType type,
                                const AnyView& any,
                                const Limits& limits,
                                absl::string_view limit,
                                absl::string_view what) {
-  const Unwrapped inner = unwrap(any, limits);
-  std::string name;
-  if (inner.any.type_url == type_url_of(type)) name = name_in(inner.any.value);
-  return over_limit(type, name.empty() ? inner.wrapper_name : name, limit, what);
+  return over_limit(type, read_name(type, any, limits), limit, what);
 }
 
 ReceivedResource parse_resource(ResourceType type,
@@ -170,7 +174,8 @@ ReceivedResource parse_resource(ResourceType type,
                                 const KnownResources* known,
                                 ResponseBudget* budget) {
   const Limits& limits = options.limits;
-  const Unwrapped inner = unwrap({type_url, bytes}, limits);
+  const AnyView whole{type_url, bytes};
+  const Unwrapped inner = unwrap(whole, limits);
   const std::string& wrapper_name = inner.wrapper_name;
   if (inner.is_too_deep) {
     return over_limit(
@@ -193,7 +198,7 @@ ReceivedResource parse_resource(ResourceType type,
   if (budget == nullptr) budget = &own.emplace(limits);
   if (!take_weight(type, bytes, *budget)) {
     return refuse_unread(type,
-                         inner.any,
+                         whole,
                          limits,
                          "max_decoded_memory",
                          absl::StrCat("the resources of a response must not take more than ",

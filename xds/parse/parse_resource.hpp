@@ -21,6 +21,7 @@
 
 #include "messages/resource.hpp"
 #include "messages/xds_events.hpp"
+#include "xds/limits.hpp"
 #include "xds/parse/known_resources.hpp"
 #include "xds/parse/parse_options.hpp"
 #include "xds/parse/regex_budget.hpp"
@@ -56,6 +57,10 @@ ReceivedResource parse_resource(ResourceType type,
                                 const ParseOptions& options = {},
                                 const KnownResources* known = nullptr,
                                 ResponseBudget* budget = nullptr);
+
+/// The name of a resource that is not decoded: its own, or if it has none, that of the Resource
+/// that wraps it. Empty: neither has a readable name.
+std::string read_name(ResourceType type, const AnyView& any, const Limits& limits);
 
 /// Refuses a resource that is beyond a limit. Only the wrappers and the resource's name are read
 /// from the bytes.

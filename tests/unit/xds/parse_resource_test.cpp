@@ -143,6 +143,9 @@ TEST_CASE("parse_resource: fields in a group, and numbers in place of texts, are
   options.limits.max_decoded_memory = 1;
   const std::string cluster = unknown("\x0a\x01x") + "\x0a\x01m";
   CHECK(parse_resource(ResourceType::kCluster, kCluster, cluster, options).name == "m");
+  const auto refused = parse_resource(ResourceType::kCluster, kWrapper, wrapper, options);
+  CHECK(refused.name == "outer");
+  CHECK(error_of(refused).starts_with("CDS resource \"outer\": the resources of a response"));
 }
 
 TEST_CASE("parse_resource: a Resource is not wrapped without end", "[xds][parse][limits]") {
