@@ -369,6 +369,23 @@ TEST_CASE("replay: a segment begins with what was in force when an update was re
   CHECK(addresses == std::vector<std::string>{"near 10.0.0.1:80", "far 10.0.0.3:80"});
 }
 
+TEST_CASE("replay: a segment begins with a listener that is deleted, but still in use",
+          "[e2e][replay][A88]") {
+  Conversation orders;
+  orders.ask(ResourceType::kListener, {"orders"}, listener_yaml("orders", "orders"));
+  orders.ask(ResourceType::kRouteConfig, {"orders"}, routes_yaml("orders", "c"));
+  orders.ask(ResourceType::kCluster, {"c"}, cluster_yaml("c"));
+  orders.ask(ResourceType::kEndpoints, {"c"}, endpoints_yaml("c", {{"10.0.0.1:80"}}));
+  orders.respond(ResourceType::kListener, listener_yaml("other", "other"));
+
+  const auto replay = start_replay(segment_from(orders.whole, orders.whole.events.size()));
+  replay->run(replay->length() + 20s, nullptr);  // Longer than resource_timeout.
+  const RuntimeStatus status = replay->status();
+  REQUIRE(status.targets.size() == 1);
+  REQUIRE(status.targets[0].clusters.size() == 1);
+  CHECK(status.targets[0].clusters[0].name.str() == "c");
+}
+
 TEST_CASE("replay: the commands of docs/operate.md replay the outage of the demo, each time alike",
           "[e2e][replay][demo]") {
   const TemporaryFolder folder;

@@ -9,8 +9,9 @@
 
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
 #include "xds/client/resource_name.hpp"
+#include "xds/limits.hpp"
+#include "xds/parse/parse_resource.hpp"
 #include "xds/type_url.hpp"
-#include "xds/wire.hpp"
 
 namespace signalbox::xds {
 namespace {
@@ -18,20 +19,9 @@ namespace {
 using envoy::service::discovery::v3::DiscoveryRequest;
 using envoy::service::discovery::v3::DiscoveryResponse;
 
-// The name of a resource: field 1 of all four types, and field 3 of the message that wraps one.
-// Empty: the bytes have no name.
-std::string name_in(const ::google::protobuf::Any& any) {
-  const bool is_wrapper = absl::EndsWith(any.type_url(), "/envoy.service.discovery.v3.Resource");
-  const int field = is_wrapper ? 3 : 1;
-  WireReader reader(any.value());
-  while (const auto value = reader.next()) {
-    if (value->field == field && value->content) return std::string(*value->content);
-  }
-  return {};
-}
-
 // Requests have the canonical spelling, and a response may have another.
-std::string canonical(ResourceType type, std::string name) {
+std::string canonical_name(ResourceType type, const ::google::protobuf::Any& any) {
+  std::string name = read_name(type, {any.type_url(), any.value()}, Limits{});
   if (!absl::StartsWith(name, "xdstp:")) return name;
   auto parsed = parse_resource_name({type, name});
   return parsed.ok() ? std::move(parsed->canonical) : name;
@@ -64,7 +54,7 @@ std::optional<SeenResponse> read_response(absl::string_view bytes) {
   if (!type) return std::nullopt;
   SeenResponse seen{*type, response.version_info(), response.nonce(), {}};
   for (const auto& any : response.resources())
-    seen.resources.insert_or_assign(canonical(*type, name_in(any)), any.SerializeAsString());
+    seen.resources.insert_or_assign(canonical_name(*type, any), any.SerializeAsString());
   return seen;
 }
 

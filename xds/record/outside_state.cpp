@@ -29,9 +29,10 @@ void keep_newest(Map& map,
   map.insert_or_assign(std::move(key), std::move(value));
 }
 
-// The response, in parts of a bounded size if a response of its type may have some resources.
+// The response, in parts of a bounded size if a response of its type may have some resources. None
+// if it has no resources.
 std::vector<SeenResponse> parts_of(const SeenResponse& whole) {
-  if (has_all(whole.type)) return {whole};
+  if (has_all(whole.type) && !whole.resources.empty()) return {whole};
   std::vector<SeenResponse> parts;
   std::size_t size = 0;
   for (const auto& [name, bytes] : whole.resources) {
@@ -64,19 +65,44 @@ void OutsideState::Resources::keep_wanted() {
 // The client has answered the newest response. Without an answer it may have used the response or
 // not: `is_refused` keeps both versions.
 void OutsideState::Resources::settle(bool is_refused) {
-  SeenResponse newest = *std::exchange(unanswered, std::nullopt);
+  SeenResponse response = *std::exchange(unanswered, std::nullopt);
   auto& known = is_refused ? refused : accepted;
   std::map<std::string, std::string> all;
-  if (known && !has_all(newest.type)) all = std::move(known->resources);
-  for (auto& [name, bytes] : newest.resources) {
+  if (known) all = std::move(known->resources);
+  std::set<std::string> names;
+  for (auto& [name, bytes] : response.resources) {
     if (!wants(name)) continue;
     if (!is_refused && refused) refused->resources.erase(name);
     all.insert_or_assign(name, std::move(bytes));
+    names.insert(name);
   }
-  if (!is_refused && (has_all(newest.type) || (refused && refused->resources.empty())))
-    refused.reset();
-  newest.resources = std::move(all);
-  known = std::move(newest);
+  if (!is_refused && refused && refused->resources.empty()) refused.reset();
+  if (has_all(response.type)) newest = Answered{std::move(names), is_refused};
+  response.resources = std::move(all);
+  known = std::move(response);
+}
+
+// The responses that lead a client to these resources. A client that has got the newest response
+// of LDS or CDS last knows which resources it lacks.
+std::vector<OutsideState::Reply> OutsideState::Resources::replies() const {
+  std::vector<Reply> all;
+  std::optional<Reply> last;
+  for (const bool is_refused : {false, true}) {
+    const auto& known = is_refused ? refused : accepted;
+    if (!known) continue;
+    SeenResponse older = *known;
+    if (newest && newest->is_refused == is_refused) {
+      last = Reply{{known->type, known->version, known->nonce, {}}, is_refused};
+      for (const std::string& name : newest->names) {
+        if (auto node = older.resources.extract(name))
+          last->response.resources.insert(std::move(node));
+      }
+    }
+    for (SeenResponse& part : parts_of(older))
+      all.push_back({std::move(part), is_refused});
+  }
+  if (last) all.push_back(*std::move(last));
+  return all;
 }
 
 bool OutsideState::Stream::has_resources() const {
@@ -114,6 +140,7 @@ void OutsideState::on(const StreamBegan& event) {
   stream.is_open = false;
   stream.is_answered = false;
   stream.has_answered = true;
+  stream.nonce.reset();
   stream.asked.clear();
   stream.ended.reset();
   for (auto& [type, known] : stream.by_type) {
@@ -123,7 +150,8 @@ void OutsideState::on(const StreamBegan& event) {
 
 void OutsideState::on(const StreamAsked& event) {
   Stream& stream = streams_[event.server];
-  stream.has_answered = true;
+  // Other requests change names only.
+  if (stream.nonce == event.nonce) stream.has_answered = true;
   stream.asked.insert(event.type);
   Resources& known = stream.by_type[event.type];
   if (event.names) {
@@ -134,9 +162,11 @@ void OutsideState::on(const StreamAsked& event) {
 }
 
 void OutsideState::on(const StreamReceived& event) {
-  if (const auto known = streams_.find(event.server); known != streams_.end())
-    known->second.has_answered = false;
   auto response = read_response(event.bytes);
+  if (const auto known = streams_.find(event.server); known != streams_.end()) {
+    known->second.has_answered = false;
+    known->second.nonce = response ? std::optional(response->nonce) : std::nullopt;
+  }
   if (!response) return;
   Stream& stream = streams_[event.server];
   // A client asks for all types that it wants before the first response.
@@ -226,14 +256,11 @@ void OutsideState::add_stream(ServerId server,
       std::vector<std::string> names(known.wanted->begin(), known.wanted->end());
       all.emplace_back(StreamAsked{server, stream.number, type, "", false, std::move(names)});
     }
-    for (const bool is_refused : {false, true}) {
-      const auto& whole = is_refused ? known.refused : known.accepted;
-      if (!whole) continue;
-      for (const SeenResponse& part : parts_of(*whole)) {
-        all.emplace_back(StreamReceived{server, stream.number, encode_response(part)});
-        all.emplace_back(
-            StreamAsked{server, stream.number, type, part.nonce, is_refused, std::nullopt});
-      }
+    for (const Reply& reply : known.replies()) {
+      const std::string& nonce = reply.response.nonce;
+      all.emplace_back(StreamReceived{server, stream.number, encode_response(reply.response)});
+      all.emplace_back(
+          StreamAsked{server, stream.number, type, nonce, reply.is_refused, std::nullopt});
     }
     if (known.unanswered)
       all.emplace_back(StreamReceived{server, stream.number, encode_response(*known.unanswered)});

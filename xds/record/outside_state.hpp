@@ -15,8 +15,9 @@
 // resources of a refused response, too. So the state has the accepted resources and, after them,
 // the newest ones of refused responses. A client that gets both has in force what the recorded one
 // had, with one exception: of several refused versions of a resource, only the newest is kept.
-//   - The responses of LDS and CDS have all resources of their type. Those of RDS and EDS may have
-//     some, so the newest resource of each name is kept.
+//   - The newest resource of each name is kept. The responses of RDS and EDS may have some
+//     resources of their type. Those of LDS and CDS have all, but a client may use a resource
+//     after they lack it. So the newest of them follows last, with the resources that it had.
 //   - A resource is dropped when a request does not name it any more. A type is dropped when a
 //     stream has its first response and no request for the type. A server is dropped when the
 //     client leaves it.
@@ -53,6 +54,17 @@ class OutsideState {
   std::vector<OutsideEvent> events() const;
 
  private:
+  /// A response, and whether the client has refused it.
+  struct Reply {
+    SeenResponse response;
+    bool is_refused = false;
+  };
+
+  struct Answered {
+    std::set<std::string> names;
+    bool is_refused = false;
+  };
+
   /// The resources of one type, as the server's responses have them. The version and the nonce are
   /// those of the newest response.
   struct Resources {
@@ -60,17 +72,22 @@ class OutsideState {
     std::optional<SeenResponse> accepted;
     std::optional<SeenResponse> refused;     ///< Resources that were not accepted since.
     std::optional<SeenResponse> unanswered;  ///< The newest; the client has not answered it yet.
+    /// LDS and CDS: the newest response that was answered.
+    std::optional<Answered> newest;
 
     bool wants(const std::string& name) const;
     void keep_wanted();
     void settle(bool is_refused);
+    std::vector<Reply> replies() const;
   };
 
   struct Stream {
     std::uint64_t number = 0;
     bool is_open = false;
     bool is_answered = false;  ///< A response has come on this stream.
-    bool has_answered = true;  ///< The client has sent a request since the newest response.
+    bool has_answered = true;  ///< The client has answered the newest response.
+    /// Of the newest response; nullopt: it is no message that signalbox can use.
+    std::optional<std::string> nonce;
     std::set<ResourceType> asked;
     /// In the order in which a client asks for them: it takes no response of a type before that.
     std::map<ResourceType, Resources> by_type;

@@ -54,6 +54,20 @@ StreamReceived received(ResourceType type,
   return {0, 1, response.SerializeAsString()};
 }
 
+/// The response with each resource in a Resource of this name.
+StreamReceived wrapped(const StreamReceived& plain, const std::string& name) {
+  DiscoveryResponse response;
+  REQUIRE(response.ParseFromString(plain.bytes));
+  for (auto& any : *response.mutable_resources()) {
+    envoy::service::discovery::v3::Resource wrapper;
+    wrapper.set_name(name);
+    *wrapper.mutable_resource() = any;
+    any.set_type_url("type.googleapis.com/envoy.service.discovery.v3.Resource");
+    any.set_value(wrapper.SerializeAsString());
+  }
+  return {0, 1, response.SerializeAsString()};
+}
+
 /// A request that changes names.
 StreamAsked asked(ResourceType type, const Names& names) {
   return {0, 1, type, "", false, names};
@@ -187,7 +201,7 @@ TEST_CASE("outside state: a full list forgets another entry, and none when an en
   CHECK(events.back() == OutsideEvent(probe(OutsideState::kMostAnswers)));
 }
 
-TEST_CASE("outside state: a response of LDS replaces all listeners, one of EDS adds to the others",
+TEST_CASE("outside state: a response of LDS lacks what is gone, one of EDS adds to the others",
           "[recording]") {
   std::vector<OutsideEvent> all = opened();
   for (const OutsideEvent& event : std::vector<OutsideEvent>{asked(kLds, {"a", "b"}),
@@ -202,12 +216,12 @@ TEST_CASE("outside state: a response of LDS replaces all listeners, one of EDS a
                                                              answered(kEds, "4")})
     all.push_back(event);
   const auto events = state_after(all).events();
-  REQUIRE(events.size() == 8);
+  REQUIRE(events.size() == 10);
   CHECK(events[0] == OutsideEvent(StreamBegan{0, 1}));
   CHECK(events[1] == OutsideEvent(StreamOpened{0, 1}));
   CHECK(events[2] == OutsideEvent(asked(kLds, {"a", "b"})));
-  CHECK(events[5] == OutsideEvent(asked(kEds, {"c", "d"})));
-  CHECK(conversation(events) == Names{"LDS 2: b", "ok", "EDS 4: c+ d", "ok"});
+  CHECK(events[7] == OutsideEvent(asked(kEds, {"c", "d"})));
+  CHECK(conversation(events) == Names{"LDS 2: a", "ok", "LDS 2: b", "ok", "EDS 4: c+ d", "ok"});
 }
 
 TEST_CASE("outside state: a resource that no request names any more is dropped", "[recording]") {
@@ -293,13 +307,44 @@ TEST_CASE("outside state: what was accepted stays when a newer version is refuse
         answered(kLds, "2", kRefuses),
         received(kLds, "3", {"a"}, kMark),
         answered(kLds, "3", kRefuses)},
-       {"LDS 1: a b", "ok", "LDS 3: a+", "refused"}},
-      {"LDS: an accepted response replaces all",
+       {"LDS 1: a b", "ok", "LDS 3: b+", "refused", "LDS 3: a+", "refused"}},
+      {"LDS: refused, then accepted without one",
        {asked(kLds, {"a", "b"}),
         received(kLds, "1", {"a", "b"}),
         answered(kLds, "1", kRefuses),
         received(kLds, "2", {"b"}),
         answered(kLds, "2")},
+       {"LDS 1: a", "refused", "LDS 2: b", "ok"}},
+      {"LDS: refused, then accepted",
+       {asked(kLds, {"a"}),
+        received(kLds, "1", {"a"}, kMark),
+        answered(kLds, "1", kRefuses),
+        received(kLds, "2", {"a"}),
+        answered(kLds, "2")},
+       {"LDS 2: a", "ok"}},
+      {"LDS: all are deleted",
+       {asked(kLds, {"a"}),
+        received(kLds, "1", {"a"}),
+        answered(kLds, "1"),
+        received(kLds, "2", {}),
+        answered(kLds, "2")},
+       {"LDS 2: a", "ok", "LDS 2:", "ok"}},
+      {"LDS: one is deleted, and comes back",
+       {asked(kLds, {"a", "b"}),
+        received(kLds, "1", {"a", "b"}),
+        answered(kLds, "1"),
+        received(kLds, "2", {"b"}),
+        answered(kLds, "2"),
+        received(kLds, "3", {"a", "b"}, kMark),
+        answered(kLds, "3")},
+       {"LDS 3: a+ b+", "ok"}},
+      {"LDS: one is deleted, and given up",
+       {asked(kLds, {"a", "b"}),
+        received(kLds, "1", {"a", "b"}),
+        answered(kLds, "1"),
+        received(kLds, "2", {"b"}),
+        answered(kLds, "2"),
+        asked(kLds, {"b"})},
        {"LDS 2: b", "ok"}},
       {"a refused resource that is given up",
        {asked(kEds, {"c", "d"}),
@@ -358,6 +403,12 @@ TEST_CASE("outside state: a server that the client leaves is forgotten", "[recor
   const auto events = state_after(all).events();
   CHECK(conversation(events) == Names{"EDS 1: c", "ok"});
   CHECK(std::holds_alternative<StreamClosed>(events.back()));
+
+  all = begun;  // As before, but a target was opened before the client has seen the response.
+  all.emplace_back(StreamReceived{0, 1, "\xff"});
+  all.emplace_back(StreamAsked{0, 1, kEds, "nonce 1", false, Names{"c", "d"}});
+  all.emplace_back(StreamLeft{0, 1});
+  CHECK(conversation(state_after(all).events()) == Names{"EDS 1: c", "ok"});
 }
 
 TEST_CASE("outside state: resources of EDS come in responses of a bounded size", "[recording]") {
@@ -376,6 +427,18 @@ TEST_CASE("outside state: names of resources in another spelling", "[recording]"
   CHECK(state_of_stream(
             {asked(kLds, {canonical}), received(kLds, "1", {spelled}), answered(kLds, "1")}) ==
         Names{"LDS 1: " + canonical, "ok"});
+}
+
+TEST_CASE("outside state: a resource has its own name, also in a Resource of another",
+          "[recording]") {
+  const auto name = GENERATE("", "outer");
+  CHECK(state_of_stream({asked(kEds, {"c", "d"}),
+                         wrapped(received(kEds, "1", {"c", "d"}), name),
+                         answered(kEds, "1")}) == Names{"EDS 1: c d", "ok"});
+  // Without a name of its own it has that of the Resource.
+  CHECK(state_of_stream({asked(kEds, {"outer"}),
+                         wrapped(received(kEds, "1", {""}), "outer"),
+                         answered(kEds, "1")}) == Names{"EDS 1: outer", "ok"});
 }
 
 TEST_CASE("outside state: resources stay when the stream ends, and its end is known",
