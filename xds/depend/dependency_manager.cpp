@@ -192,7 +192,8 @@ void DependencyManager::settle() {
   if (const auto* none = std::get_if<NoRoutes>(&to_come))
     note = join_notes(none->error.message(), note);
   if (const auto* routes = std::get_if<Routes>(&to_come)) {
-    const bool replaces = emitted_->virtual_host != routes->virtual_host;
+    const bool replaces =
+        emitted_->virtual_host != routes->virtual_host || emitted_->listener != routes->listener;
     if (try_emit(*routes, note)) {
       if (replaces) follow(to_come);  // Unwatches resources that only the old routes needed.
       return;

@@ -109,6 +109,25 @@ TEST_CASE("dependency manager: a cluster of weight 0 is there for sessions only"
   }
 }
 
+TEST_CASE("dependency manager: a cluster is let go with the session filter that needed it",
+          "[xds][depend][A55-47][A60]") {
+  RouteConfig routes = *routes_to("r", {"a"});
+  std::get<ForwardAction>(routes.virtual_hosts[0].routes[0].action)
+      .clusters.push_back({ClusterName{"b"}, 0});
+  const Listener without = *rds_listener("orders", "r");
+  Listener with = without;
+  with.filters = {{"session", "StatefulSession", StatefulSessionFilter{}}, {"router", "Router"}};
+  DependencyWorld world;
+  world.set(lds("orders"), std::make_shared<const Listener>(with));
+  world.set(rds("r"), std::make_shared<const RouteConfig>(routes));
+  world.add_leaf("a");
+  world.add_leaf("b");
+  REQUIRE(world.clusters() == std::set<std::string>{"a", "b"});
+  const Lines lines = world.set(lds("orders"), std::make_shared<const Listener>(without));
+  CHECK(world.clusters() == std::set<std::string>{"a"});
+  CHECK(std::ranges::count(lines, "unwatch CDS b") == 1);
+}
+
 TEST_CASE("dependency manager: two clusters with the same endpoints or name watch them once",
           "[xds][depend][A37-10]") {
   DependencyWorld world;
