@@ -63,8 +63,7 @@ class OtlpObserver final : public signalbox::CallObserver {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   Json spans_ = Json::array();
-  // `thread_` is the last member, so it is destroyed first: the thread sends the spans that are
-  // left, and ends.
+  // The last member is destroyed first: the thread sends the spans that are left, and ends.
   std::jthread thread_{[this](const std::stop_token& stop) { run(stop); }};
 };
 
