@@ -117,6 +117,16 @@ TEST_CASE("cluster_manager: state edges go out at once, a burst of pickers as on
   CHECK(policy.step(RebuildDue{}).empty());
 }
 
+TEST_CASE("cluster_manager: the last words of a child that is gone change nothing",
+          "[lb][cluster_manager]") {
+  PolicyHarness policy{make_cluster_manager()};
+  policy.update(manager_of({"a", "b"}));
+  policy.update(manager_of({"a"}));
+  CHECK(policy.child("b", kReady).empty());
+  CHECK(policy.step(RebuildDue{}).empty());
+  CHECK(policy.pick("b") == "drop INTERNAL: no such cluster: b");
+}
+
 TEST_CASE("cluster_manager: is as well as its best child", "[lb][cluster_manager]") {
   PolicyHarness policy{make_cluster_manager()};
   policy.update(manager_of({"a", "b"}));
