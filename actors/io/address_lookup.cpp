@@ -39,7 +39,9 @@ class SystemLookup final : public NameLookup {
       return absl::InvalidArgumentError(
           absl::StrCat("cannot resolve \"", name.str(), "\": it has no port"));
     }
-    const std::string host = name.str().substr(0, colon);
+    std::string host = name.str().substr(0, colon);
+    if (host.starts_with('[') && host.ends_with(']'))  // An IPv6 address.
+      host = host.substr(1, host.size() - 2);
     const std::string port = name.str().substr(colon + 1);
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
