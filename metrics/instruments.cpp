@@ -423,7 +423,10 @@ void Instruments::move_priority(const ClusterName& cluster,
   std::map<int, std::size_t>& counts = priorities_[cluster];
   if (from && --counts[*from] == 0) counts.erase(*from);
   if (to) ++counts[*to];
-  if (counts.empty()) return;
+  if (counts.empty()) {  // The last policy has ended.
+    priorities_.erase(cluster);
+    return series_.forget(Metric::kPriorityActive, cluster.str());
+  }
   const int best = counts.begin()->first;
   series_.set(Metric::kPriorityActive, {cluster.str()}, best < 0 ? best : counts.rbegin()->first);
 }
@@ -557,7 +560,12 @@ void Instruments::add_subchannels(ConnectivityState state, int amount) {
 }
 
 void Instruments::add_connections(const ClusterName& cluster, int amount) {
-  series_.add(Metric::kConnectionsOpen, {cluster.str()}, amount);
+  // As in count_endpoints(), a series that begins later begins with the right number.
+  const std::lock_guard lock(registry_mutex_);
+  const auto sum = connections_.try_emplace(cluster).first;
+  sum->second += amount;
+  series_.set(Metric::kConnectionsOpen, {cluster.str()}, static_cast<double>(sum->second));
+  if (sum->second == 0) connections_.erase(sum);
 }
 
 std::shared_ptr<const void> Instruments::hold_cluster(const ClusterName& cluster) {

@@ -242,6 +242,8 @@ class Instruments final : public DropCounters, public EndpointCounters {
   std::map<ClusterName, std::map<std::string, EndpointCounts>> endpoints_;
   /// Subchannels that are held only for sessions, summed over the cluster's subchannel maps.
   std::map<ClusterName, std::int64_t> sessions_held_;
+  /// Established connections; no cluster has 0.
+  std::map<ClusterName, std::int64_t> connections_;
   /// How many policies use each priority of a cluster; -1: the policy has no usable priority.
   std::map<ClusterName, std::map<int, std::size_t>> priorities_;
   std::map<std::string, std::shared_ptr<const ActorStats>> actor_stats_;

@@ -1219,6 +1219,7 @@ TEST_CASE("workload: a long mailbox shows", "[actors][metrics]") {
 TEST_CASE("policy: the gauges of an aggregate's priorities end with the policy",
           "[actors][policy][metrics][A56]") {
   Shells shells;
+  const auto routed = shells.environment->instruments->hold_cluster(ClusterName("orders"));
   PriorityConfig config;
   config.cluster = ClusterName("orders");
   const auto parent = shells.spawn_policy_at("m/orders", CdsConfig{ClusterName("orders")});

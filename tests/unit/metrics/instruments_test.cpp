@@ -887,6 +887,32 @@ TEST_CASE("instruments: a full gauge leaves newcomers out, M1", "[metrics][instr
   CHECK(value(instruments, Metric::kSeriesOverflow, {"signalbox_priority_active"}) == 1);
 }
 
+TEST_CASE("instruments: connections of a cluster without a series are right once it has one, M1",
+          "[metrics][instruments]") {
+  Instant now{1h};
+  Instruments instruments([&now] { return now; });
+  const auto held = instruments.hold_cluster(kOrders);
+  const auto open = [&](const char* cluster) {
+    return value(instruments, Metric::kConnectionsOpen, {cluster});
+  };
+  const auto each = [&](int amount) {
+    for (std::size_t i = 0; i < kMaxSeries; ++i)
+      instruments.add_connections(ClusterName("c" + std::to_string(i)), amount);
+  };
+  each(+1);
+  instruments.add_connections(kOrders, +2);
+  CHECK(open("orders") == std::nullopt);
+  CHECK(open("c7") == 1);
+  each(-1);
+  CHECK(open("c7") == 0);
+  static_cast<void>(instruments.collect());
+  now += 1min;
+  static_cast<void>(instruments.collect());  // The others are forgotten.
+  instruments.add_connections(kOrders, -1);
+  CHECK(open("orders") == 1);
+  CHECK(open("other") == std::nullopt);
+}
+
 TEST_CASE("instruments: pairs beyond the limit share their counters, M1",
           "[metrics][instruments]") {
   Instruments instruments;
@@ -917,6 +943,10 @@ TEST_CASE("instruments: of several trees, the worst priority in use is told",
   instruments.observe(PriorityActive{kOrders, 1, -1});
   instruments.forget_priority(kOrders, 2);
   CHECK(active() == 1);
+  instruments.forget_priority(kOrders, 1);
+  CHECK(active() == std::nullopt);  // No tree says one, though the cluster is in use.
+  instruments.observe(PriorityActive{kOrders, 0});
+  CHECK(active() == 0);
 }
 
 TEST_CASE("instruments: the endpoints of a cluster add up over its subchannel maps",
