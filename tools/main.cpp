@@ -14,11 +14,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include <CLI/CLI.hpp>
 #include <signal.h>
 
@@ -64,6 +66,16 @@ constexpr const char* kCommonOptionsText =
     "\nOptions of all commands (--config FILE, --log-format), and names of options in\n"
     "the environment: signalbox --help.";
 
+// CLI11 would read a number that begins with 0 as an octal one.
+void write_decimal(std::string& text) {
+  absl::StripAsciiWhitespace(&text);
+  absl::string_view digits = text;
+  absl::ConsumePrefix(&digits, "+");
+  while (digits.size() > 1 && digits[0] == '0' && absl::ascii_isdigit(digits[1]))
+    digits.remove_prefix(1);
+  text = std::string(digits);
+}
+
 // Replaces CLI::Range, because the errors of CLI::Range show numbers with six decimals, and report
 // a text that is no number as a number out of range.
 CLI::Validator number_between(double low, double high) {
@@ -71,7 +83,9 @@ CLI::Validator number_between(double low, double high) {
   const auto check = [=](std::string& text) -> std::string {
     double number = 0;
     const bool is_good = absl::SimpleAtod(text, &number) && number >= low && number <= high;
-    return is_good ? "" : absl::StrCat(expected, "'", text, "'");
+    if (!is_good) return absl::StrCat(expected, "'", text, "'");
+    write_decimal(text);
+    return "";
   };
   return {check, ""};
 }
@@ -80,8 +94,10 @@ CLI::Validator number_between(double low, double high) {
 CLI::Validator whole_number() {
   const auto check = [](std::string& text) -> std::string {
     std::uint64_t number = 0;
-    const bool is_good = absl::SimpleAtoi(text, &number);
-    return is_good ? "" : absl::StrCat("expected a whole number of 0 or more, got '", text, "'");
+    if (!absl::SimpleAtoi(text, &number))
+      return absl::StrCat("expected a whole number of 0 or more, got '", text, "'");
+    write_decimal(text);
+    return "";
   };
   return {check, ""};
 }
@@ -238,12 +254,12 @@ void add_demo_script(CLI::App& command, DemoOptions& options) {
       .add_option(
           "--seconds", options.seconds, "How long the script runs: 4 to 3600; a drill\nat least")
       ->type_name("NUMBER")
-      ->check(number_between(4, 3600))
+      ->transform(number_between(4, 3600))
       ->capture_default_str();
   const auto add_absence = [&](const char* name, double& seconds, const char* what) {
     command.add_option(name, seconds, what)
         ->type_name("NUMBER")
-        ->check(number_between(0, 120))
+        ->transform(number_between(0, 120))
         ->capture_default_str()
         ->needs("--drill");
   };
@@ -330,11 +346,11 @@ void add_demo(CLI::App& app, CommandLine& line) {
       ->check(file_name());
   command->add_option("--rps", options.rps, "Calls a second: 10 to 20000")
       ->type_name("NUMBER")
-      ->check(number_between(10, 20000))
+      ->transform(number_between(10, 20000))
       ->capture_default_str();
   command->add_option("--seed", options.seed, "Seed of all random choices")
       ->type_name("NUMBER")
-      ->check(whole_number())
+      ->transform(whole_number())
       ->capture_default_str();
   command
       ->add_option(
@@ -421,7 +437,7 @@ void add_backend(CLI::App& app, CommandLine& line) {
                    options.at_once,
                    "Works on at most NUMBER calls at a time: 1 to\n10000; other calls wait")
       ->type_name("NUMBER")
-      ->check(number_between(1, 10'000))
+      ->transform(number_between(1, 10'000))
       ->capture_default_str();
   command
       ->add_option(
@@ -429,7 +445,7 @@ void add_backend(CLI::App& app, CommandLine& line) {
           options.failing_attempts,
           "The first NUMBER attempts of each call fail\nUNAVAILABLE: for trials of retries")
       ->type_name("NUMBER")
-      ->check(number_between(0, 1000))
+      ->transform(number_between(0, 1000))
       ->capture_default_str();
   command->add_option("--parent", options.parent)->group("");
   command->callback([&line] { line.status = run_backend(line.backend); });
@@ -531,7 +547,7 @@ void add_dump(CLI::App& app, CommandLine& line) {
       ->add_option(
           "--timeout", options.timeout_seconds, "Seconds to wait for the answer: 0.1 to\n3600")
       ->type_name("SECONDS")
-      ->check(number_between(0.1, 3600))
+      ->transform(number_between(0.1, 3600))
       ->capture_default_str();
   command->add_flag("--json", options.json, "Print JSON, with the resources themselves");
   command->callback([&line] { line.status = run_dump(line.dump); });
@@ -563,7 +579,7 @@ void add_ready(CLI::App& app, CommandLine& line) {
       ->add_option(
           "--timeout", options.timeout_seconds, "Seconds to wait for the answer: 0.1 to\n3600")
       ->type_name("SECONDS")
-      ->check(number_between(0.1, 3600))
+      ->transform(number_between(0.1, 3600))
       ->capture_default_str();
   command->callback([&line] { line.status = run_ready(line.ready); });
 }
@@ -589,18 +605,18 @@ void add_top(CLI::App& app, CommandLine& line) {
   command
       ->add_option("--interval", options.interval_seconds, "Seconds between two looks: 0.1 to 3600")
       ->type_name("SECONDS")
-      ->check(number_between(0.1, 3600))
+      ->transform(number_between(0.1, 3600))
       ->capture_default_str();
   command
       ->add_option("--count", options.count, "Ends after so many intervals; 0: when it is\nstopped")
       ->type_name("NUMBER")
-      ->check(whole_number())
+      ->transform(whole_number())
       ->capture_default_str();
   command
       ->add_option(
           "--timeout", options.timeout_seconds, "Seconds to wait for an answer: 0.1 to\n3600")
       ->type_name("SECONDS")
-      ->check(number_between(0.1, 3600))
+      ->transform(number_between(0.1, 3600))
       ->capture_default_str();
   command->callback([&line] { line.status = run_top(line.top); });
 }
@@ -665,7 +681,7 @@ void add_explained_call(CLI::App& command, ExplainOptions& options) {
                   options.seed,
                   "Seed of the call's random choices; by default\na new one, which is printed")
       ->type_name("NUMBER")
-      ->check(whole_number());
+      ->transform(whole_number());
 }
 
 void add_explain(CLI::App& app, CommandLine& line) {
@@ -694,7 +710,7 @@ void add_explain(CLI::App& app, CommandLine& line) {
       ->add_option(
           "--timeout", options.timeout_seconds, "Seconds to wait for the answer: 0.1 to\n3600")
       ->type_name("SECONDS")
-      ->check(number_between(0.1, 3600))
+      ->transform(number_between(0.1, 3600))
       ->capture_default_str();
   command->add_flag("--json", options.json, "Print JSON");
   command->callback([&line] {
@@ -770,7 +786,7 @@ void add_plan(CLI::App& app, CommandLine& line) {
                    "Of tiered mode, as in RuntimeOptions: 0 to 100;\n0: no priority ever panics; "
                    "an aggregate's own\n(healthy_panic_threshold) comes first")
       ->type_name("PERCENT")
-      ->check(number_between(0, 100))
+      ->transform(number_between(0, 100))
       ->capture_default_str();
   command
       ->add_option(
@@ -925,14 +941,14 @@ void add_load_schedule(CLI::App& command, LoadOptions& options) {
       ->type_name("TIME");
   command.add_option("--seed", options.seed, "Seed of the moments of calls")
       ->type_name("NUMBER")
-      ->check(whole_number())
+      ->transform(whole_number())
       ->capture_default_str();
   command
       .add_option("--max-in-flight",
                   options.max_in_flight,
                   "A call that is due while so many are in flight is\ndropped: 1 to 1000000")
       ->type_name("NUMBER")
-      ->check(number_between(1, 1'000'000))
+      ->transform(number_between(1, 1'000'000))
       ->capture_default_str();
   command
       .add_option("--processes",
@@ -940,7 +956,7 @@ void add_load_schedule(CLI::App& command, LoadOptions& options) {
                   "Each side runs as so many processes, which share the\ncalls of the one "
                   "schedule: 1 to 64")
       ->type_name("NUMBER")
-      ->check(number_between(1, kMostProcesses))
+      ->transform(number_between(1, kMostProcesses))
       ->capture_default_str();
   command
       .add_option("--max-lateness",
@@ -1103,7 +1119,7 @@ void add_replayed_call(CLI::App& command, ReplayOptions& options) {
   add_cookie(command, options.cookies)->needs(explain);
   command.add_option("--seed", options.seed, "Seed of the call's random choices; by default 0")
       ->type_name("NUMBER")
-      ->check(whole_number())
+      ->transform(whole_number())
       ->needs(explain);
 }
 
