@@ -165,7 +165,7 @@ absl::StatusOr<AdminAnswer> answer_of(const std::string& where, const std::strin
   const auto head = absl::string_view(answer).substr(0, end);
   int code = 0;
   if (end == std::string::npos || !absl::StartsWith(head, "HTTP/1.") ||
-      !absl::SimpleAtoi(head.substr(std::string("HTTP/1.1 ").size(), 3), &code))
+      !absl::SimpleAtoi(absl::ClippedSubstr(head, std::string("HTTP/1.1 ").size(), 3), &code))
     return bad("what listens there does not speak HTTP");
   std::string body = answer.substr(end + 4);
   if (promised_length(head).value_or(body.size()) != body.size())

@@ -6,6 +6,7 @@
 #include <semaphore>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
@@ -22,6 +23,7 @@
 #include "tools/commands.hpp"
 #include "tools/proto/orders.grpc.pb.h"
 #include "tools/stop_signals.hpp"
+#include "xds/utf8.hpp"
 
 namespace signalbox::tools {
 namespace {
@@ -89,6 +91,12 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> credentials_of(
 int run_backend(const BackendOptions& options) {
   die_with_parent(options.parent > 0 ? options.parent : ::getppid());
 
+  for (const auto& [option, text] :
+       {std::pair{"--name", options.name}, {"--cluster", options.cluster}}) {
+    if (xds::is_utf8(text)) continue;
+    say("backend", absl::StrCat(option, ": is not UTF-8"));
+    return kExitUsage;
+  }
   const auto credentials = credentials_of(options);
   if (!credentials.ok()) {
     say("backend", credentials.status().message());

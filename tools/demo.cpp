@@ -59,7 +59,7 @@ absl::Status check_writable(absl::string_view option, const std::string& path) {
   if (path.empty()) return absl::OkStatus();
   std::error_code error;
   const bool is_there = std::filesystem::exists(path, error);
-  const std::string folder = std::filesystem::absolute(path).parent_path().string();
+  const std::string folder = std::filesystem::absolute(path, error).parent_path().string();
   const std::string& place = is_there ? path : folder;
   if (std::filesystem::is_directory(path, error) || ::access(place.c_str(), W_OK) != 0) {
     return absl::InvalidArgumentError(absl::StrCat(option, " ", path, ": cannot be written"));

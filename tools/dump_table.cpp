@@ -66,7 +66,8 @@ Row row_of(const Json& resource, absl::Time now) {
 }
 
 std::string server_line(const Json& server) {
-  const bool is_connected = server.value("connected", false);
+  const auto connected = server.find("connected");
+  const bool is_connected = connected != server.end() && *connected == true;
   const std::string error = text_of(server, "error");
   return absl::StrCat("server ",
                       text_of(server, "server_uri"),

@@ -22,6 +22,7 @@
 #include "xds/bootstrap.hpp"
 #include "xds/resource_file.hpp"
 #include "xds/type_url.hpp"
+#include "xds/utf8.hpp"
 
 namespace signalbox::tools {
 namespace {
@@ -51,6 +52,8 @@ absl::StatusOr<std::string> ask_process(const ExplainOptions& options) {
 // The bootstrap gives the node, the listeners' names and the certificate providers. Its servers are
 // left out, because all resources come from the file.
 absl::StatusOr<std::string> bootstrap_of(const ExplainOptions& options) {
+  if (!xds::is_utf8(options.resources))
+    return absl::InvalidArgumentError("--resources: the file's name is not UTF-8");
   auto bootstrap = nlohmann::json::object();
   if (!options.bootstrap.empty()) {
     const auto text = actors::read_file(options.bootstrap);
@@ -199,8 +202,10 @@ int run_explain(const ExplainOptions& options) {
                            absl::StrCat(options.admin, ": what listens there is no signalbox")));
   }
   std::cout << (options.json ? *answer : explain_text(explanation));
-  const auto outcome = explanation.value("outcome", std::string());
-  return outcome == "fail" || outcome == "drop" ? kExitFailed : kExitOk;
+  const auto outcome = explanation.find("outcome");
+  const bool has_failed =
+      outcome != explanation.end() && (*outcome == "fail" || *outcome == "drop");
+  return has_failed ? kExitFailed : kExitOk;
 }
 
 }  // namespace signalbox::tools

@@ -42,10 +42,31 @@ RateProfile profile_of_json(const Json& json) {
   return profile;
 }
 
+using Headers = decltype(CallPlan::headers);
+
+// A header that ends with "-bin" has bytes, which are no JSON text, as its value.
+Json headers_json(const Headers& headers) {
+  Json json = Json::array();
+  for (const auto& [name, value] : headers)
+    json.push_back({name, absl::Base64Escape(value)});
+  return json;
+}
+
+absl::StatusOr<Headers> headers_of_json(const Json& json) {
+  Headers headers;
+  for (const Json& header : json) {
+    std::string value;
+    if (!absl::Base64Unescape(header.at(1).get<std::string>(), &value))
+      return absl::InvalidArgumentError("the value of a header is no base64");
+    headers.emplace_back(header.at(0).get<std::string>(), std::move(value));
+  }
+  return headers;
+}
+
 Json calls_json(const CallPlan& calls) {
   return {{"method", calls.method},
           {"request", request_json(calls.request)},
-          {"headers", calls.headers},
+          {"headers", headers_json(calls.headers)},
           {"call_timeout_ns", calls.call_timeout.count()},
           {"sessions", calls.sessions},
           {"max_in_flight", calls.max_in_flight},
@@ -64,7 +85,9 @@ absl::StatusOr<CallPlan> calls_of_json(const Json& json) {
   auto request = request_of_json(json.at("request"));
   if (!request.ok()) return request.status();
   calls.request = *std::move(request);
-  json.at("headers").get_to(calls.headers);
+  auto headers = headers_of_json(json.at("headers"));
+  if (!headers.ok()) return headers.status();
+  calls.headers = *std::move(headers);
   calls.call_timeout = ns_of(json, "call_timeout_ns");
   json.at("sessions").get_to(calls.sessions);
   json.at("max_in_flight").get_to(calls.max_in_flight);

@@ -17,7 +17,7 @@ SidePlan example() {
   plan.bootstrap = "{}";
   plan.calls.method = "/orders.v1.Orders/Place";
   plan.calls.request = {.bytes = std::string("\0\xff", 2), .is_streaming = true};
-  plan.calls.headers = {{"x-user", "ada"}};
+  plan.calls.headers = {{"x-user", "ada"}, {"trace-bin", "\xff"}};
   plan.calls.call_timeout = std::chrono::seconds(7);
   plan.calls.sessions = 3;
   plan.calls.max_in_flight = 9;
@@ -45,6 +45,7 @@ TEST_CASE("side plan: a side reads the plan that its parent wrote", "[load][side
   REQUIRE(read.status().ToString() == "OK");
   CHECK(side_plan_json(*read) == side_plan_json(plan));
   CHECK(read->calls.request.bytes == plan.calls.request.bytes);
+  CHECK(read->calls.headers == plan.calls.headers);
   CHECK(read->calls.share.index == 1);
   REQUIRE(read->calls.profile.size() == 2);
   CHECK(read->calls.profile[0].from == 0.1);

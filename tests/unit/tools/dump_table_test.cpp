@@ -67,6 +67,8 @@ TEST_CASE("dump table: without resources its head is there, and odd data does no
   CHECK(table_of("{}") == "\nTYPE  NAME  STATE  VERSION  AGE  SERVER  ERROR\n");
   CHECK_THAT(table_of(R"({"generic_xds_configs": [{"name": 7, "error_state": {}}]})"),
              Catch::Matchers::Contains("TYPE"));
+  CHECK_THAT(table_of(R"({"xds_servers": ["a", {"connected": "yes"}]})"),
+             Catch::Matchers::StartsWith("server   not connected\nserver   not connected\n"));
 }
 
 }  // namespace signalbox::tools
