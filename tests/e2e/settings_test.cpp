@@ -173,6 +173,47 @@ TEST_CASE("settings: values of other commands are not read", "[e2e][tools]") {
   CHECK(version.status == 0);
 }
 
+TEST_CASE("settings: a whole number is decimal, also with a 0 before it", "[e2e][tools]") {
+  const TemporaryFolder folder;
+  const std::string resources = folder.write("r.yaml", R"(
+resources:
+  - "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+    name: orders
+    cluster_type:
+      name: envoy.clusters.aggregate
+      typed_config:
+        "@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig
+        clusters: [primary]
+  - "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+    name: primary
+    type: EDS
+    eds_cluster_config: {eds_config: {self: {}}}
+)");
+  const auto threshold = [&](const Texts& environment, const Texts& more) {
+    Texts words{"plan", "--resources", resources, "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished finished = run(environment, words);
+    INFO(finished.errors);
+    REQUIRE(finished.status == 0);
+    return nlohmann::json::parse(finished.output).at("panic_threshold").get<int>();
+  };
+  CHECK(threshold({}, {"--panic-threshold", "050"}) == 50);
+  CHECK(threshold({}, {"--panic-threshold", "08"}) == 8);
+  CHECK(threshold({}, {"--panic-threshold", "0"}) == 0);
+  CHECK(threshold({"SIGNALBOX_PLAN_PANIC_THRESHOLD=+050"}, {}) == 50);
+}
+
+TEST_CASE("settings: texts that are no UTF-8 are refused by the option's name", "[e2e][tools]") {
+  const Finished explained =
+      run({}, {"explain", "--resources", "\xff.yaml", "--target", "xds:///a", "--method", "/a/b"});
+  CHECK(explained.status == 2);
+  CHECK(contains(explained.errors, "--resources: the file's name is not UTF-8"));
+  const Finished backend =
+      run({}, {"backend", "--listen", "127.0.0.1:0", "--cluster", "c", "--name", "\xff"});
+  CHECK(backend.status == 2);
+  CHECK(contains(backend.errors, "--name: is not UTF-8"));
+}
+
 TEST_CASE("settings: a part of a command has an object and names of its own", "[e2e][tools]") {
   const TemporaryFolder folder;
   const std::string report = folder.write("in.json", run_program({SIGNALBOX_EXAMPLE_LOAD}).output);
@@ -197,6 +238,12 @@ TEST_CASE("settings: a part of a command has an object and names of its own", "[
   CHECK(exists("line.hdr"));
   for (const char* replaced : {"file.json", "environment.hdr", "load.html"})
     CHECK_FALSE(exists(replaced));
+
+  // A report may be longer than a file of resources.
+  const std::string longer = folder.write("long.json",
+                                          run_program({SIGNALBOX_EXAMPLE_LOAD}).output +
+                                              std::string((std::size_t{64} << 20U) + 1, ' '));
+  CHECK(run({}, {"load", "merge", longer}).errors.empty());
 
   const std::string bad = folder.write("bad.yaml", "load: {merge: {html: ''}}\n");
   const Finished refused = run({}, {"load", "merge", report, "--config", bad});

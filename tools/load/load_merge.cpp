@@ -3,6 +3,7 @@
 // signalbox load merge. Reads the reports of several machines, and writes them as one.
 //
 //   files ─▶ read_load_report ─▶ merge_load_reports ─▶ table, files
+#include <cstddef>
 #include <iostream>
 #include <utility>
 #include <vector>
@@ -18,10 +19,13 @@
 namespace signalbox::tools {
 namespace {
 
+// The longest report that is read, in bytes.
+constexpr std::size_t kMostReportBytes = std::size_t{2} << 30U;
+
 absl::StatusOr<LoadReport> merged(const std::vector<std::string>& names) {
   std::vector<NamedReport> reports;
   for (const std::string& name : names) {
-    const auto text = actors::read_file(name);
+    const auto text = actors::read_file(name, kMostReportBytes);
     if (!text.ok()) return text.status();
     auto report = read_load_report(*text);
     if (!report.ok())

@@ -141,6 +141,8 @@ std::chrono::nanoseconds Schedule::draw() {
         is_last ? std::numeric_limits<double>::infinity() : calls_of(part, part.seconds);
     if (left_ < whole) {
       const std::chrono::duration<double> offset(part_began_ + seconds_of(part, left_));
+      // A rate of nearly 0: the call is due long after every run.
+      if (offset >= std::chrono::hours(24 * 36'525)) return std::chrono::nanoseconds::max();
       return std::chrono::duration_cast<std::chrono::nanoseconds>(offset);
     }
     left_ -= whole;

@@ -82,6 +82,14 @@ TEST_CASE("schedule: even arrivals are evenly apart", "[load][schedule]") {
   CHECK(even[3] == Approx(0.4));
 }
 
+TEST_CASE("schedule: at a rate of nearly 0 no further call is due", "[load][schedule]") {
+  Schedule schedule(*parse_rate("100/1s,0.000000000001"), Arrivals::kEven, 1, {});
+  for (int call = 0; call < 100; ++call)
+    CHECK(schedule.next() <= std::chrono::seconds(1));
+  CHECK(schedule.next() == std::chrono::nanoseconds::max());
+  CHECK(schedule.next() == std::chrono::nanoseconds::max());
+}
+
 TEST_CASE("schedule: a ramp's calls come closer and closer", "[load][schedule]") {
   const auto ramp = moments("0..200/1s", Arrivals::kEven, 1, 1);
   REQUIRE(ramp.size() == 99);
