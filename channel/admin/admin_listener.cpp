@@ -66,6 +66,10 @@ std::string remove_stale(const std::string& path) {
   return ::unlink(path.c_str()) == 0 ? "" : error_text(errno);
 }
 
+std::string folder_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path().string() : ".";
+}
+
 // A lock (flock) on the folder of a unix socket. Otherwise another process could take the socket's
 // name between remove_stale() and listen(). An AdminListener holds the lock for a moment only. A
 // lock that is held longer belongs to a program with another purpose, so the constructor waits for
@@ -74,8 +78,7 @@ std::string remove_stale(const std::string& path) {
 class FolderTurn {
  public:
   explicit FolderTurn(const std::string& path)
-      : folder_(::open(std::filesystem::absolute(path).parent_path().c_str(),
-                       O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+      : folder_(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
     for (int left = 100; left > 0 && ::flock(folder_, LOCK_EX | LOCK_NB) != 0; --left) {
       if (errno != EWOULDBLOCK) return;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -18,6 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -389,6 +390,14 @@ TEST_CASE("admin server: no file of others is touched", "[channel][admin]") {
   CHECK_THAT(refusal("unix:" + file), Contains("no socket"));
   CHECK(std::filesystem::file_size(file) == 4);
   CHECK_THAT(refusal("unix:" + folder.path("no/such/folder")), Contains("No such file"));
+  // The working folder is gone.
+  const int before = ::open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  std::filesystem::create_directory(folder.path("gone"));
+  std::filesystem::current_path(folder.path("gone"));
+  std::filesystem::remove(folder.path("gone"));
+  CHECK_THAT(refusal("unix:a.sock"), Contains("No such file"));
+  REQUIRE(::fchdir(before) == 0);
+  ::close(before);
 
   // The listener does not remove a file that has replaced its socket.
   const std::string path = folder.path("admin.sock");
@@ -422,6 +431,7 @@ TEST_CASE("admin client: what is no answer is told as what it is", "[tools][admi
       {"", "what listens there does not speak HTTP"},
       {"220 mail.example ESMTP\r\n\r\n", "what listens there does not speak HTTP"},
       {"HTTP/1.1 OK\r\n\r\n", "what listens there does not speak HTTP"},
+      {"HTTP/1.1\r\n\r\n", "what listens there does not speak HTTP"},
       {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n", "what listens there does not speak HTTP"},
       {"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "the answer was cut off"},
       {"HTTP/1.1 503 No\r\nContent-Length: 6\r\n\r\nbusy\r\n", ": busy"},
