@@ -81,6 +81,7 @@ absl::StatusOr<ClusterName> PlanWorld::cluster_of_target(const std::string& targ
   const auto listener = listeners_.find(name);
   if (listener == listeners_.end()) {
     std::vector<std::string> there;
+    there.reserve(listeners_.size());
     for (const auto& [known, value] : listeners_)
       there.push_back(known);
     return absl::InvalidArgumentError(

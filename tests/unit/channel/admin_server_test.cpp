@@ -83,6 +83,7 @@ bool connect_to(int descriptor, const std::string& path) {
 
 int listening_at(const std::string& path, int backlog) {
   const int descriptor = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  REQUIRE(descriptor >= 0);
   const sockaddr_un name = name_of(path);
   REQUIRE(::bind(descriptor, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0);
   REQUIRE(::listen(descriptor, backlog) == 0);
@@ -100,6 +101,7 @@ class OneAnswer {
   OneAnswer(const std::string& path, std::string text) : descriptor_(listening_at(path, 1)) {
     thread_ = std::thread([this, text = std::move(text)] {
       const int peer = ::accept(descriptor_, nullptr, nullptr);
+      if (peer < 0) return;  // The test has ended.
       char request[1024];
       [[maybe_unused]] const auto heard = ::recv(peer, request, sizeof request, 0);
       [[maybe_unused]] const auto said = ::send(peer, text.data(), text.size(), MSG_NOSIGNAL);
@@ -370,6 +372,7 @@ TEST_CASE("admin listener: of those who come for a dead process's socket at once
     std::mutex mutex;
     std::vector<AdminListener> owners;
     std::vector<std::thread> comers;
+    comers.reserve(kComers);
     for (std::ptrdiff_t i = 0; i < kComers; ++i) {
       comers.emplace_back([&] {
         together.arrive_and_wait();
@@ -466,6 +469,7 @@ TEST_CASE("admin client: who says little at a time has no more time", "[tools][a
   const int listener = listening_at(path, 1);
   std::thread server([listener] {
     const int peer = ::accept(listener, nullptr, nullptr);
+    if (peer < 0) return;
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
     while (std::chrono::steady_clock::now() < end && ::send(peer, "x", 1, MSG_NOSIGNAL) == 1) {
     }
