@@ -177,17 +177,7 @@ TEST_CASE("settings: a whole number is decimal, also with a 0 before it", "[e2e]
   const TemporaryFolder folder;
   const std::string resources = folder.write("r.yaml", R"(
 resources:
-  - "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
-    name: orders
-    cluster_type:
-      name: envoy.clusters.aggregate
-      typed_config:
-        "@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig
-        clusters: [primary]
-  - "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
-    name: primary
-    type: EDS
-    eds_cluster_config: {eds_config: {self: {}}}
+  - {"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: orders, type: EDS, eds_cluster_config: {eds_config: {self: {}}}}
 )");
   const auto threshold = [&](const Texts& environment, const Texts& more) {
     Texts words{"plan", "--resources", resources, "--json"};

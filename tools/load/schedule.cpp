@@ -142,7 +142,7 @@ std::chrono::nanoseconds Schedule::draw() {
     if (left_ < whole) {
       const std::chrono::duration<double> offset(part_began_ + seconds_of(part, left_));
       // A rate of nearly 0: the call is due long after every run.
-      if (offset >= std::chrono::hours(24 * 36'525)) return std::chrono::nanoseconds::max();
+      if (offset >= std::chrono::nanoseconds::max()) return std::chrono::nanoseconds::max();
       return std::chrono::duration_cast<std::chrono::nanoseconds>(offset);
     }
     left_ -= whole;

@@ -60,6 +60,7 @@ class OutsideState {
     bool is_refused = false;
   };
 
+  /// Which wanted resources a response had.
   struct Answered {
     std::set<std::string> names;
     bool is_refused = false;
@@ -86,7 +87,7 @@ class OutsideState {
     bool is_open = false;
     bool is_answered = false;  ///< A response has come on this stream.
     bool has_answered = true;  ///< The client has answered the newest response.
-    /// Of the newest response; nullopt: it is no message that signalbox can use.
+    /// Of the newest response; nullopt: none came, or it is no message that signalbox can use.
     std::optional<std::string> nonce;
     std::set<ResourceType> asked;
     /// In the order in which a client asks for them: it takes no response of a type before that.
