@@ -35,6 +35,8 @@ struct SeenResponse {
   /// Serialised Any messages by canonical name. Resources without a readable name share the name
   /// "".
   std::map<std::string, std::string> resources;
+
+  bool operator==(const SeenResponse&) const = default;
 };
 
 /// nullopt: the bytes are no message, or its type is none that signalbox asks for.

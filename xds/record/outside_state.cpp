@@ -69,6 +69,7 @@ void OutsideState::Resources::settle(bool is_refused) {
   auto& known = is_refused ? refused : accepted;
   std::map<std::string, std::string> all;
   if (known) all = std::move(known->resources);
+  if (!is_refused && refused) refused->resources.erase("");  // No response has its name.
   std::set<std::string> names;
   for (auto& [name, bytes] : response.resources) {
     if (!wants(name)) continue;
@@ -82,26 +83,25 @@ void OutsideState::Resources::settle(bool is_refused) {
   known = std::move(response);
 }
 
-// The responses that lead a client to these resources. A client that has got the newest response
-// of LDS or CDS last knows which resources it lacks.
+// The responses that lead a client to these resources. Of LDS and CDS, the newest response comes
+// last, so the client knows which resources it lacks. Those before it lack none: the client would
+// take such a resource as deleted for a moment.
 std::vector<OutsideState::Reply> OutsideState::Resources::replies() const {
   std::vector<Reply> all;
-  std::optional<Reply> last;
   for (const bool is_refused : {false, true}) {
     const auto& known = is_refused ? refused : accepted;
     if (!known) continue;
-    SeenResponse older = *known;
-    if (newest && newest->is_refused == is_refused) {
-      last = Reply{{known->type, known->version, known->nonce, {}}, is_refused};
-      for (const std::string& name : newest->names) {
-        if (auto node = older.resources.extract(name))
-          last->response.resources.insert(std::move(node));
-      }
-    }
-    for (SeenResponse& part : parts_of(older))
+    SeenResponse whole = *known;
+    if (is_refused && newest && accepted)
+      whole.resources.insert(accepted->resources.begin(), accepted->resources.end());
+    for (SeenResponse& part : parts_of(whole))
       all.push_back({std::move(part), is_refused});
   }
-  if (last) all.push_back(*std::move(last));
+  if (!newest) return all;
+  Reply last{newest->is_refused ? *refused : *accepted, newest->is_refused};
+  std::erase_if(last.response.resources,
+                [this](const auto& named) { return !newest->names.contains(named.first); });
+  if (all.empty() || all.back() != last) all.push_back(std::move(last));
   return all;
 }
 

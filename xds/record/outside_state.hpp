@@ -13,11 +13,13 @@
 //
 // Resources. A response is accepted or refused as a whole (ACK, NACK), and a client uses the valid
 // resources of a refused response, too. So the state has the accepted resources and, after them,
-// the newest ones of refused responses. A client that gets both has in force what the recorded one
-// had, with one exception: of several refused versions of a resource, only the newest is kept.
+// those of refused responses that were not accepted since. A client that gets both has in force
+// what the recorded one had, with one exception: of several refused versions of a resource, only
+// the newest is kept.
 //   - The newest resource of each name is kept. The responses of RDS and EDS may have some
 //     resources of their type. Those of LDS and CDS have all, but a client may use a resource
-//     after they lack it. So the newest of them follows last, with the resources that it had.
+//     after they lack it. So their newest response follows once more, with the resources that it
+//     had.
 //   - A resource is dropped when a request does not name it any more. A type is dropped when a
 //     stream has its first response and no request for the type. A server is dropped when the
 //     client leaves it.
@@ -58,6 +60,8 @@ class OutsideState {
   struct Reply {
     SeenResponse response;
     bool is_refused = false;
+
+    bool operator==(const Reply&) const = default;
   };
 
   /// Which wanted resources a response had.

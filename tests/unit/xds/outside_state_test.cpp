@@ -221,7 +221,7 @@ TEST_CASE("outside state: a response of LDS lacks what is gone, one of EDS adds 
   CHECK(events[1] == OutsideEvent(StreamOpened{0, 1}));
   CHECK(events[2] == OutsideEvent(asked(kLds, {"a", "b"})));
   CHECK(events[7] == OutsideEvent(asked(kEds, {"c", "d"})));
-  CHECK(conversation(events) == Names{"LDS 2: a", "ok", "LDS 2: b", "ok", "EDS 4: c+ d", "ok"});
+  CHECK(conversation(events) == Names{"LDS 2: a b", "ok", "LDS 2: b", "ok", "EDS 4: c+ d", "ok"});
 }
 
 TEST_CASE("outside state: a resource that no request names any more is dropped", "[recording]") {
@@ -307,14 +307,28 @@ TEST_CASE("outside state: what was accepted stays when a newer version is refuse
         answered(kLds, "2", kRefuses),
         received(kLds, "3", {"a"}, kMark),
         answered(kLds, "3", kRefuses)},
-       {"LDS 1: a b", "ok", "LDS 3: b+", "refused", "LDS 3: a+", "refused"}},
+       {"LDS 1: a b", "ok", "LDS 3: a+ b+", "refused", "LDS 3: a+", "refused"}},
+      {"LDS: refused, and without one that was accepted",
+       {asked(kLds, {"a", "b", "c"}),
+        received(kLds, "1", {"a", "b", "c"}),
+        answered(kLds, "1"),
+        received(kLds, "2", {"a", "b"}, kMark),
+        answered(kLds, "2", kRefuses)},
+       {"LDS 1: a b c", "ok", "LDS 2: a+ b+ c", "refused", "LDS 2: a+ b+", "refused"}},
+      {"LDS: refused without a name, then accepted",
+       {asked(kLds, {"a"}),
+        received(kLds, "1", {"a", ""}),
+        answered(kLds, "1", kRefuses),
+        received(kLds, "2", {"a"}),
+        answered(kLds, "2")},
+       {"LDS 2: a", "ok"}},
       {"LDS: refused, then accepted without one",
        {asked(kLds, {"a", "b"}),
         received(kLds, "1", {"a", "b"}),
         answered(kLds, "1", kRefuses),
         received(kLds, "2", {"b"}),
         answered(kLds, "2")},
-       {"LDS 1: a", "refused", "LDS 2: b", "ok"}},
+       {"LDS 2: b", "ok", "LDS 1: a b", "refused", "LDS 2: b", "ok"}},
       {"LDS: refused, then accepted",
        {asked(kLds, {"a"}),
         received(kLds, "1", {"a"}, kMark),
