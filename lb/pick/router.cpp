@@ -187,7 +187,6 @@ const std::string& Pick::set_cookie() const {
 // Handles a snapshot without a selector or picker. The call fails with the snapshot's failure; if
 // that is OK, the call waits for a configuration.
 void Pick::fail_without(const Snapshot& snapshot) {
-  priority_ = PickResult::kNoPriority;
   if (!snapshot.failure.ok()) refuse(PickOutcome::kFail, snapshot.failure, "name resolution");
 }
 
@@ -234,6 +233,7 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   if (pick.delay() > Duration::zero()) return;
   pick.put_off();  // Otherwise the references of the previous pick would count against the limits.
   pick.outcome_ = PickOutcome::kQueue;
+  pick.priority_ = PickResult::kNoPriority;
   pick.is_put_off_ = false;
   pick.status_ = absl::OkStatus();
   const SnapshotCell::Reader snapshot(*cell_);

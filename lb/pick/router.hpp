@@ -171,7 +171,6 @@ class Pick {
     if (outcome_ != PickOutcome::kComplete) return;
     outcome_ = PickOutcome::kQueue;
     is_put_off_ = true;
-    priority_ = PickResult::kNoPriority;
     // As at the end of a call, the stream goes first: its lane expects that the call still uses the
     // connection.
     tracking_ = Tracking();

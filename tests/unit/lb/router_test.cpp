@@ -546,6 +546,14 @@ TEST_CASE_METHOD(RouterFixture,
   router.repick(pick, kCall);
   CHECK(pick.outcome() == PickOutcome::kQueue);
   CHECK(pick.priority() == std::nullopt);
+
+  publish(all_to(to("a")), at_priority(result(Queue{}), 2));
+  router.repick(pick, kCall);
+  CHECK(pick.priority() == priority(2));
+  publish(all_to(to("a")), answering([](const PickArgs&) { return result(Complete{nullptr}); }));
+  router.repick(pick, kCall);
+  CHECK(pick.outcome() == PickOutcome::kDrop);
+  CHECK(pick.priority() == std::nullopt);
 }
 
 TEST_CASE_METHOD(RouterFixture, "router: counts each pick where it was routed", "[lb][router]") {
