@@ -31,8 +31,8 @@ class PlanWorld {
   /// parser's error if `bytes` are no valid resource.
   absl::Status add(ResourceType type, const std::string& bytes, const xds::ParseOptions& options);
 
-  /// `bootstrap`: for targets of the request, which have a listener's name by its templates.
-  absl::StatusOr<Plan> plan(const PlanRequest& request, const xds::Bootstrap& bootstrap = {}) const;
+  /// `bootstrap`: its templates and authorities give the listener's name of the request's target.
+  absl::StatusOr<Plan> plan(const PlanRequest& request, const xds::Bootstrap& bootstrap) const;
 
  private:
   using ClusterPtr = std::shared_ptr<const Cluster>;

@@ -171,11 +171,9 @@ int run_load_merge(const LoadMergeOptions& options);
 
 struct PlanOptions {
   std::string resources;
-  /// Names the certificate providers that the resources may use, and the caller's zone.
-  std::string bootstrap;
-  std::string zone;  ///< The caller's; empty: that of `bootstrap`.
-  /// run_plan() fills `assumptions.health` from `health` and `degraded` below, and the certificate
-  /// providers and the caller from `bootstrap` and `zone`.
+  std::string zone;  ///< The caller's; empty: that of the bootstrap.
+  /// run_plan() fills `assumptions.health` from `health` and `degraded` below, and the caller from
+  /// `zone`.
   PlanRequest request;
   /// CLUSTER/PRIORITY=PERCENT: the percentage of healthy (degraded) endpoints to assume.
   std::vector<std::string> health;

@@ -797,11 +797,11 @@ void add_plan(CLI::App& app, CommandLine& line) {
       ->take_all()
       ->each(each_once("--lb-policy"));
   command
-      ->add_option(
-          "--bootstrap",
-          options.bootstrap,
-          "Clusters may name the certificate providers of\nthis bootstrap; its node has the "
-          "caller's zone")
+      ->add_option("--bootstrap",
+                   options.request.bootstrap_path,
+                   "Gives the names of listeners, the certificate\nproviders that clusters may "
+                   "name, and the "
+                   "caller's\nzone, which its node has")
       ->type_name("FILE");
   command
       ->add_option(

@@ -11,12 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include <nlohmann/json.hpp>
 
-#include "actors/io/watched_file.hpp"
 #include "tools/commands.hpp"
 #include "tools/plan_arguments.hpp"
 #include "tools/plan_html.hpp"
 #include "tools/plan_report.hpp"
-#include "xds/bootstrap.hpp"
 
 namespace signalbox::tools {
 namespace {
@@ -26,27 +24,11 @@ int refuse(absl::string_view why) {
   return kExitUsage;
 }
 
-// Clusters may name the certificate providers of their bootstrap. The locality of its node is the
-// caller's, unless --zone names another.
-absl::Status add_bootstrap(const std::string& path, PlanRequest& request) {
-  if (path.empty()) return absl::OkStatus();
-  const auto text = actors::read_file(path);
-  if (!text.ok()) return text.status();
-  const auto bootstrap = xds::parse_bootstrap(*text, path);
-  if (!bootstrap.ok()) return bootstrap.status();
-  for (const auto& [name, files] : bootstrap->certificate_providers)
-    request.certificate_providers.push_back(name);
-  if (const auto& locality = bootstrap->node.locality)
-    request.caller = {locality->region, locality->zone, locality->sub_zone};
-  return absl::OkStatus();
-}
-
 absl::StatusOr<PlanRequest> request_of(const PlanOptions& options) {
   PlanRequest request = options.request;
   auto health = read_health(options.health, options.degraded);
   if (!health.ok()) return health.status();
   request.assumptions.health = *std::move(health);
-  if (auto status = add_bootstrap(options.bootstrap, request); !status.ok()) return status;
   if (!options.zone.empty()) {
     auto caller = read_zone(options.zone);
     if (!caller.ok()) return caller.status();

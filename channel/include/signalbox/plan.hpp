@@ -43,21 +43,24 @@ struct PlanRequest {
   /// The cluster to plan for. Set at most one of `cluster` and `target`. With neither, the plan is
   /// for the only cluster that no aggregate cluster lists.
   std::string cluster;
-  /// "xds:///orders", or the name of a listener. The plan is for the one cluster of its routes.
+  /// "xds:///orders", or the name of a listener. The plan is for the one cluster of its routes. The
+  /// bootstrap's templates and authorities give the listener of an "xds:" target, as for calls.
   std::string target;
   PlanAssumptions assumptions;
   /// The mode of an aggregate cluster without a mode in its metadata. Runtime::plan uses
   /// RuntimeOptions::aggregate_mode instead.
   AggregateMode aggregate_mode = AggregateMode::kPriority;
   /// The locality of the client, for zone-aware routing and the calls that stay in its zone
-  /// (Plan::own_zone). Without a zone: not known. Runtime::plan uses its node's instead.
+  /// (Plan::own_zone). Without a zone: that of the bootstrap's node, or not known. Runtime::plan
+  /// uses its node's instead.
   LocalityName caller;
   /// Custom LB policies that clusters may name (RuntimeOptions::lb_policies). Runtime::plan uses
   /// the policies of its runtime instead.
   std::vector<std::string> lb_policies;
-  /// Certificate providers that clusters may name. Runtime::plan uses the providers of its runtime
-  /// instead.
-  std::vector<std::string> certificate_providers;
+  /// The path of the client's bootstrap, for names of listeners, the locality of its node, and the
+  /// certificate providers that clusters may name. Empty: none. Runtime::plan uses the bootstrap of
+  /// its runtime instead.
+  std::string bootstrap_path;
 };
 
 /// Plans from a file of xDS resources, such as a bootstrap's "signalbox.resources" names. The file

@@ -9,9 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include <catch2/catch.hpp>
 
-#include "channel/plan_world.hpp"
-#include "xds/resource_file.hpp"
-#include "xds/type_url.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace signalbox {
 namespace {
@@ -221,25 +219,37 @@ TEST_CASE("plan: a target is resolved as for calls", "[channel][plan][A47]") {
         "target \"xds://east/team/orders\": the bootstrap has no authority \"east\"");
 }
 
-TEST_CASE("plan: a target has its listener by the bootstrap's template", "[channel][plan][A47]") {
-  const std::string text =
-      "resources:\n" + kLeaves +
-      absl::StrReplaceAll(listener("env/orders", "{match: {prefix: /}, route: {cluster: legacy}}"),
-                          {{"\"*\"", "\"orders\""}});
-  const auto resources = xds::parse_resources_text(text, xds::format_of("w.yaml"), "w.yaml");
-  REQUIRE(resources.ok());
-  channel::PlanWorld world;
-  for (const xds::ResourceBytes& resource : *resources)
-    REQUIRE(world.add(*xds::resource_type_of(resource.type_url), resource.bytes, {}).ok());
-  xds::Bootstrap bootstrap;
-  bootstrap.client_default_listener_resource_name_template = "env/%s";
+TEST_CASE("plan: a target has its listener by the bootstrap", "[channel][plan][A47]") {
+  const std::string listener_of_east = "xdstp://east/envoy.config.listener.v3.Listener/orders";
+  const std::string listeners = absl::StrReplaceAll(
+      listener("env/orders", "{match: {prefix: /}, route: {cluster: legacy}}") +
+          listener(listener_of_east, "{match: {prefix: /}, route: {cluster: primary}}"),
+      {{"\"*\"", "\"orders\""}});
+  const test::TemporaryFolder folder;
   PlanRequest request;
   request.target = "xds:///orders";
-  const auto planned = world.plan(request, bootstrap);
-  INFO(planned.status().ToString());
-  REQUIRE(planned.ok());
-  CHECK(planned->cluster.str() == "legacy");
-  CHECK_FALSE(world.plan(request).ok());
+  CHECK_THAT(refusal(kLeaves + kEndpoints + listeners, request), Contains("no listener 'orders'"));
+  request.bootstrap_path = folder.write("bootstrap.json", R"({
+    "xds_servers": [{"server_uri": "127.0.0.1:1", "channel_creds": [{"type": "insecure"}]}],
+    "client_default_listener_resource_name_template": "env/%s",
+    "authorities": {"east": {}},
+    "node": {"id": "n", "locality": {"region": "north", "zone": "a"}}
+  })");
+  const auto cluster_of = [&](const char* target) {
+    request.target = target;
+    const auto planned = plan(kLeaves + kEndpoints + listeners, request);
+    INFO(planned.status().ToString());
+    REQUIRE(planned.ok());
+    CHECK(planned->caller.zone == "a");
+    return planned->cluster.str();
+  };
+  CHECK(cluster_of("xds:///orders") == "legacy");
+  CHECK(cluster_of("xds://east/orders") == "primary");
+
+  request.bootstrap_path = folder.write("broken.json", "{");
+  CHECK_THAT(refusal(kLeaves, request), Contains("broken.json"));
+  request.bootstrap_path = folder.path("missing.json");
+  CHECK_THAT(plan(kLeaves, request).status().ToString(), Contains("missing.json"));
 }
 
 TEST_CASE("plan: what is not there is told with what is", "[channel][plan]") {
