@@ -89,6 +89,7 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> credentials_of(
 }  // namespace
 
 int run_backend(const BackendOptions& options) {
+  block_stop_signals();
   die_with_parent(options.parent > 0 ? options.parent : ::getppid());
 
   for (const auto& [option, text] :

@@ -39,7 +39,8 @@ struct SpawnPlan {
   SpawnPlan() {
     posix_spawnattr_init(&attributes);
     posix_spawn_file_actions_init(&actions);
-    // This program blocks the stop signals. A child must begin with no signal blocked or ignored.
+    // This program may block the stop signals. A child must begin with no signal blocked or
+    // ignored.
     sigset_t none;
     sigset_t all;
     sigemptyset(&none);

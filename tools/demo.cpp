@@ -17,6 +17,7 @@
 #include "tools/demo_script.hpp"
 #include "tools/demo_stage.hpp"
 #include "tools/demo_topology.hpp"
+#include "tools/stop_signals.hpp"
 
 namespace signalbox::tools {
 namespace {
@@ -70,6 +71,7 @@ absl::Status check_writable(absl::string_view option, const std::string& path) {
 }  // namespace
 
 int run_demo(const DemoOptions& options) {
+  block_stop_signals();
   auto topology = read_topology(options);
   if (!topology.ok()) return end_early(topology.status(), kExitUsage);
   for (const auto& [option, file] : {std::pair{"--json", options.json}, {"--html", options.html}}) {

@@ -32,7 +32,6 @@
 #include "tools/load/side.hpp"
 #include "tools/load/stage.hpp"
 #include "tools/settings.hpp"
-#include "tools/stop_signals.hpp"
 
 namespace {
 
@@ -1248,7 +1247,6 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  block_stop_signals();
   // A write beyond the limit of a file's size is an error then, which the command can report.
   ::signal(SIGXFSZ, SIG_IGN);
   try {

@@ -82,6 +82,7 @@ void follow(const ServeOptions& options, actors::WatchedFile& file, ControlPlane
 }  // namespace
 
 int run_serve(const ServeOptions& options) {
+  block_stop_signals();
   if (options.parent > 0) die_with_parent(options.parent);
 
   auto file = actors::WatchedFile::open(options.resources);

@@ -2,13 +2,13 @@
 //
 // SIGINT, SIGTERM and SIGHUP as events that a command waits for.
 //
-//   main: block_stop_signals() ─▶ every thread inherits the mask ─▶ the command: wait_for_stop(…)
+//   the command: block_stop_signals() ─▶ every thread inherits the mask ─▶ wait_for_stop(…)
+//
+// All threads block the signals then, so no signal handler runs, and no code has to be
+// async-signal-safe. A command that does not block them, such as `signalbox dump`, ends at once.
 //
 // A command that reads a file again on SIGHUP uses open_stop_descriptor(), take_signal() and
 // Terminals: SIGHUP also comes when the terminal closes, and then the command has to end.
-//
-// All threads block the signals, so no signal handler runs, and no code has to be
-// async-signal-safe.
 
 #pragma once
 

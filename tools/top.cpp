@@ -194,6 +194,7 @@ class Top {
 }  // namespace
 
 int run_top(const TopOptions& options) {
+  block_stop_signals();
   auto address = channel::parse_admin_address(options.admin);
   if (!address.ok()) return fail_to_ask("top", address.status());
   const int stop = open_stop_descriptor();

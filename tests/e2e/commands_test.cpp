@@ -214,8 +214,10 @@ TEST_CASE("signalbox: wrong usage ends with 2 and says what is wrong", "[e2e][to
   CHECK(finished.output.empty());
 }
 
-TEST_CASE("signalbox dump: a process that is stopped is waited for as long as --timeout says",
-          "[e2e][tools]") {
+TEST_CASE(
+    "signalbox dump: a process that is stopped is waited for as long as --timeout says, "
+    "unless a signal comes",
+    "[e2e][tools]") {
   const TemporaryFolder folder;
   auto stopped = start({"serve",
                         "--resources",
@@ -225,6 +227,10 @@ TEST_CASE("signalbox dump: a process that is stopped is waited for as long as --
   const std::string address = ready_line(stopped)["address"];
   stopped.send_signal(SIGSTOP);
   const Finished finished = run({"dump", "--admin", address, "--timeout", "0.25"});
+  auto waiting = start({"dump", "--admin", address, "--timeout", "3600"});
+  const int signal = GENERATE(SIGINT, SIGTERM, SIGHUP);
+  waiting.send_signal(signal);
+  CHECK(finish(waiting).status == 128 + signal);
   stopped.send_signal(SIGCONT);
   CHECK(finished.status == 1);
   CHECK(contains(finished.errors, address + ": no answer within 0.25 s; is the process stopped"));

@@ -662,6 +662,7 @@ int refuse_load(const absl::Status& status) {
 }  // namespace
 
 int run_load(const LoadOptions& options) {
+  block_stop_signals();
   auto prepared = prepare(options);
   if (!prepared.ok()) return refuse_load(prepared.status());
   if (options.dry_run) return show_timeline(options, *prepared);

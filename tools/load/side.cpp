@@ -37,6 +37,7 @@
 #include "tools/load/reflection.hpp"
 #include "tools/load/report_json.hpp"
 #include "tools/load/side_plan.hpp"
+#include "tools/stop_signals.hpp"
 
 namespace signalbox::tools {
 namespace {
@@ -365,6 +366,7 @@ absl::Status write_side(const LoadSide& side, const std::string& path) {
 }  // namespace
 
 int run_load_side(pid_t parent) {
+  block_stop_signals();  // The parent takes them, and ends this process.
   die_with_parent(parent);
   Lines lines;
   auto plan = read_side_plan(await_line(lines).dump());

@@ -329,10 +329,6 @@ std::map<std::string, std::string> LoadStage::failed_runs() {
 int launch_command(pid_t parent, rlim_t files, const std::vector<std::string>& command) {
   die_with_parent(parent);
   set_file_limit(files);
-  // The mask is inherited by the command, and this program blocks the stop signals.
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
   ::signal(SIGXFSZ, SIG_DFL);  // This program ignores it, and exec keeps that.
   const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
   if (nowhere >= 0) ::dup2(nowhere, STDOUT_FILENO);
