@@ -202,6 +202,13 @@ TEST_CASE("settings: texts that are no UTF-8 are refused by the option's name", 
       run({}, {"backend", "--listen", "127.0.0.1:0", "--cluster", "c", "--name", "\xff"});
   CHECK(backend.status == 2);
   CHECK(contains(backend.errors, "--name: is not UTF-8"));
+  const auto load = [](const char* target, const char* call, const char* data) {
+    return run({}, {"load", "--target", target, "--call", call, "--reflection", "--data", data})
+        .errors;
+  };
+  CHECK(contains(load("xds:///\xff", "s/m", "{}"), "--target: is not UTF-8"));
+  CHECK(contains(load("xds:///a", "s/\xff", "{}"), "--call: is not UTF-8"));
+  CHECK(contains(load("xds:///a", "s/m", "\"\xff\""), "--data: is not UTF-8"));
 }
 
 TEST_CASE("settings: a part of a command has an object and names of its own", "[e2e][tools]") {

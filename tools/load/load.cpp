@@ -44,6 +44,7 @@
 #include "tools/load/stage.hpp"
 #include "tools/load/thresholds.hpp"
 #include "tools/stop_signals.hpp"
+#include "xds/utf8.hpp"
 
 namespace signalbox::tools {
 namespace {
@@ -226,7 +227,18 @@ void fill_configuration(const LoadOptions& options, Prepared& prepared) {
     to.header_names.push_back(name);
 }
 
+// The sides get these texts in JSON.
+absl::Status check_texts(const LoadOptions& options) {
+  for (const auto& [option, text] : {std::pair{"--target", &options.target},
+                                     {"--call", &options.call},
+                                     {"--data", &options.data}}) {
+    if (!xds::is_utf8(*text)) return about(option, absl::InvalidArgumentError("is not UTF-8"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Prepared> prepare(const LoadOptions& options) {
+  if (auto status = check_texts(options); !status.ok()) return status;
   Prepared prepared;
   SidePlan& plan = prepared.plan;
   plan.target = options.target;
