@@ -95,7 +95,7 @@ std::string Drill::live_line_of(std::chrono::nanoseconds since_start,
                                 std::chrono::nanoseconds interval) {
   const auto connected = metric_value(stage_.runtime().metrics_text(),
                                       "signalbox_xds_connected",
-                                      "server",
+                                      "xds_server",
                                       stage_.control_plane().address());
   const auto counts = stage_.with_log([](CallLog& log) { return log.take_interval(); });
   return live_line(since_start, interval, stage_.leaves(), counts, connected);

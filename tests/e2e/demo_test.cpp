@@ -321,6 +321,8 @@ TEST_CASE("demo: no call notices that the control plane is killed, stopped and r
   const Finished finished = finish(demo);
   INFO(finished.output << finished.errors);
   CHECK(finished.status == 0);
+  // Each second's line says whether the client is connected.
+  CHECK_THAT(finished.output, !Catch::Matchers::Contains("?"));
 
   std::ifstream stream(file);
   const auto data = nlohmann::json::parse(stream);
