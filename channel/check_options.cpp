@@ -9,8 +9,8 @@
 
 #include "actors/io/connection_arguments.hpp"
 #include "lb/pick/stream_lanes.hpp"
+#include "messages/century.hpp"
 #include "messages/header_rules.hpp"
-#include "xds/parse/well_known.hpp"
 
 namespace signalbox::channel {
 
@@ -135,7 +135,7 @@ absl::Status check_options(const RuntimeOptions& options) {
 
 RuntimeOptions bounded(RuntimeOptions options) {
   visit_durations(options, [](const char*, std::chrono::nanoseconds& duration) {
-    duration = std::min<std::chrono::nanoseconds>(duration, xds::kCentury);
+    duration = std::min<std::chrono::nanoseconds>(duration, kCentury);
   });
   return options;
 }

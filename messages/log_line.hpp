@@ -40,7 +40,7 @@ enum class LogKind : std::uint8_t {
   kActor,          ///< A policy's actor died of an exception.
   kCallObserver,   ///< The program's observer of calls threw an exception.
   kEndpointLoad,   ///< An endpoint does not report its load on a stream, as it should.
-  kRecording,      ///< The recording (RuntimeOptions::record) cannot be written any more.
+  kRecording,      ///< A fault of the recording (RuntimeOptions::record), which may have ended.
 };
 inline constexpr std::size_t kLogKinds = 12;
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include <google/protobuf/stubs/logging.h>
 
+#include "messages/century.hpp"
 #include "xds/limits.hpp"
 #include "xds/parse/regex_budget.hpp"
 #include "xds/utf8.hpp"

@@ -61,10 +61,6 @@ ReceivedResource undecodable(absl::string_view type,
                              const ::google::protobuf::Message& partial,
                              const std::string& name);
 
-/// The longest duration. Duration ends after some 292 years, and sums with an Instant must not
-/// overflow.
-constexpr std::chrono::hours kCentury{24 * 36'525};
-
 /// Seconds in [0, 315576000000] and nanos in [0, 999999999] (A75-19, A75-20). Durations above a
 /// century are lowered to it.
 Duration parse_duration(const ::google::protobuf::Duration& proto, const Field& field);

@@ -12,6 +12,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "messages/century.hpp"
 #include "xds/record/codec.hpp"
 
 namespace signalbox::channel {
@@ -88,7 +89,17 @@ TEST_CASE("recorded options: a changed setting is in the header, and comes back"
   }
 }
 
-TEST_CASE("recorded options: the case above has every setting", "[recording]") {
+TEST_CASE("recorded options: a duration of more than a century comes back as a century",
+          "[recording]") {
+  RuntimeOptions options;
+  options.failover_timeout = std::chrono::nanoseconds::max();
+  std::vector<std::string> unknown;
+  const auto read = options_of(header_of(options, {}, 0, no_variable), unknown);
+  REQUIRE(read.ok());
+  CHECK(read->failover_timeout == kCentury);
+}
+
+TEST_CASE("recorded options: every setting is among those that the tests change", "[recording]") {
   Settings left = settings_of({});
   for (const ChangedSetting& changed : changed_settings())
     CHECK(left.erase(changed.name) == 1);
