@@ -38,7 +38,8 @@ RATE = 400  # Calls a second.
 IDLE_SECONDS = 10.0
 # Seconds. The kernel's list of connections is long, because it has those that have ended in the last minute: to read it
 # each second would take half a processor from the client.
-LOOK_EVERY = 5
+LOOK_EVERY = 5.0
+LEAST_LOOKS = 5  # A short run looks more often.
 FILES_FOR_ALL_ELSE = 1_000
 
 
@@ -140,12 +141,14 @@ class Churn:
         """Replaces a tenth of the endpoints each second while the client times its picks."""
         begun = time.monotonic()
         self._client.write(f"picks {seconds}")
-        replaced = 0
+        replaced, looked = 0, 0.0
+        look_every = min(LOOK_EVERY, seconds / LEAST_LOOKS)
         while (second := time.monotonic() - begun) < seconds:
             first = self._plane.ask(f"replace {self._options.endpoints // TENTH}")["first"]
             self._churn.moved(first)
             replaced += self._options.endpoints // TENTH
-            if int(second) % LOOK_EVERY == 0:
+            if second >= looked + look_every:
+                looked = second
                 self._look(second)
             self._memory.append((second, resident_bytes(self._client.pid)))
             time.sleep(max(0.0, begun + int(second) + 1 - time.monotonic()))
