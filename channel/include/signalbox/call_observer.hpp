@@ -74,8 +74,8 @@ struct CallBegan {
 struct DelayBegan {
   /// Why the call waits: A121's word, after the number of the priority that waits, if there is one:
   /// "resolving", "connecting", "p0:connecting", "subchannel_state_mismatch", "filter_delay",
-  /// "picker_failing_with_wait_for_ready". The different texts are few, and so fit for a metric's
-  /// label.
+  /// "picker_failing_with_wait_for_ready". Or signalbox's own: "max_concurrent_streams". The texts
+  /// are few, and so fit for a metric's label.
   absl::string_view type = {};
   /// Why the call waits, as a text for people: names, addresses, the last error.
   absl::string_view reason = {};

@@ -45,8 +45,7 @@
 // cluster then fail UNAVAILABLE.
 //
 // Lifetime. The runtime copies the registrations and keeps the copies until it is destroyed. A
-// CallFilter lives as long as a configuration names it. A channel or router that outlives the
-// runtime keeps the last configuration of its target, and so its CallFilters.
+// CallFilter lives as long as a configuration names it, and none is left when ~Runtime returns.
 //
 // Version. The rules for custom policies hold: see policy.hpp.
 
