@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
+import includes
 import nightly
 import parts
 from parts import FUZZ_TARGETS, PARTS, RESOURCES_A_SECOND, Command, Part
@@ -48,6 +49,8 @@ def said_by(words: list[str], environment: dict[str, str]) -> str:
         return "  killed             60.0 s     60001         0     14431.1 ms     56.5 s"
     if "calls" in words:
         return "851569 states, depth 33, 5 transitions, 1 at rest, complete"
+    if "tests/nightly/includes.py" in words:
+        return f"{parts.SOURCES + 53} sources compile"
     if "[restarts]" in words:
         number = re.search(r"kRestarts = (\d+)", sources_of(Path(words[0])))[1]
         return "\n".join(f"warning:\n  {number} restarts{how}: 9 unary calls" for how in ("", " with sockets"))
@@ -167,7 +170,7 @@ class PartsTest(unittest.TestCase):
                 seeded.add(one.name)
             if one.gate > 1 and not all(command.counted for command in counting):
                 unmeasured.add(one.name)
-        self.assertEqual(seeded, {"S1", "S1-asan", "S2", "S3", "S4", "S5", "S7", "S10", "S16", "stress", "mutation"})
+        self.assertEqual(seeded, {"S1", "S1-asan", "S2", "S3", "S4", "S5", "S7", "S10", "S16", "stress", "includes", "mutation"})
         self.assertEqual(unmeasured, set(re.findall(r"`(.*?)`", re.search(r"The programs of (.*?)print none", README, re.DOTALL)[1])))
         for name, words in (("S2", "--twice"), ("S10", "--faults"), ("mutation", f"--at-least {percent_killed()}")):
             self.assertIn(words, next(one for one in PARTS if one.name == name).commands(1)[0].line())
@@ -194,6 +197,17 @@ class PartsTest(unittest.TestCase):
         labels = re.search(r"labels=\(([a-z0-9 ]+)\)", (ROOT / "run").read_text(encoding="utf-8"))[1].split()
         title = next(one for one in PARTS if one.name == "S6").title.replace(",", "").split()
         self.assertEqual(sorted(labels), sorted(set(labels) & set(title)))
+
+    def test_sources_are_drawn_by_the_seed_and_generated_ones_are_none(self) -> None:
+        files = [f"/tree/lb/{number}.cpp" for number in range(9)]
+        commands = [{"file": file} for file in [*files, files[0], "/tree/build/debug/a.pb.cc"]]
+
+        def drawn(count: int, seed: int) -> list[str]:
+            return includes.chosen(commands, Path("/tree"), count, seed)
+
+        self.assertEqual(sorted(drawn(10, 1)), files)
+        self.assertEqual(drawn(3, 1), drawn(3, 1))
+        self.assertEqual(len({tuple(drawn(3, seed)) for seed in range(5)}), 5)
 
     def test_a_missing_tool_is_no_success(self) -> None:
         tests = [command for one in PARTS for command in one.commands(1) if command.words[:2] == ("./run", "test")]
