@@ -19,10 +19,6 @@ ChildName child_of(const ClusterName& cluster) {
   return ChildName(cluster.str());
 }
 
-bool may_queue(ConnectivityState state) {
-  return state == ConnectivityState::kConnecting || state == ConnectivityState::kIdle;
-}
-
 class ClusterManager final : public Policy {
  public:
   LbEffects step(const LbEvent& event, Instant /*now*/) override {
@@ -107,7 +103,7 @@ class ClusterManager final : public Policy {
           absl::UnavailableError(absl::StrCat("cluster ", cluster.str(), " was deleted")));
     }
     if (!config.retiring) return child->picker;
-    return make_retiring_picker(cluster, child->picker, may_queue(child->state));
+    return make_retiring_picker(cluster, child->picker);
   }
 
   ChildSet children_;

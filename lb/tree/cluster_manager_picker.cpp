@@ -47,8 +47,8 @@ class alignas(kCacheLine) ClusterPicker final : public Picker {
 
 class RetiringPicker final : public Picker {
  public:
-  RetiringPicker(const ClusterName& cluster, PickerPtr picker, bool may_queue)
-      : cluster_(cluster), picker_(std::move(picker)), may_queue_(may_queue) {}
+  RetiringPicker(const ClusterName& cluster, PickerPtr picker)
+      : cluster_(cluster), picker_(std::move(picker)) {}
 
   [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
     return decide(args, Silent{});
@@ -66,23 +66,14 @@ class RetiringPicker final : public Picker {
   template <typename Sink>
   PickResult decide(const PickArgs& args, const Sink& sink) const {
     PickResult result = picker_.ask(args, sink);
-    if (const auto* fail = std::get_if<Fail>(&result.outcome)) {
-      return dropped(gone(fail->status.message()));
-    }
-    if (std::holds_alternative<Queue>(result.outcome) && !may_queue_) {
-      return dropped(gone("it has no endpoint that could take the call"));
-    }
-    return result;
-  }
-
-  absl::Status gone(absl::string_view why) const {
-    return absl::UnavailableError(
-        absl::StrCat("cluster ", cluster_.str(), " is no longer routed to: ", why));
+    const auto* fail = std::get_if<Fail>(&result.outcome);
+    if (fail == nullptr) return result;
+    return dropped(absl::UnavailableError(absl::StrCat(
+        "cluster ", cluster_.str(), " is no longer routed to: ", fail->status.message())));
   }
 
   ClusterName cluster_;
   ChildPicker picker_;
-  bool may_queue_;
 };
 
 }  // namespace
@@ -150,8 +141,8 @@ PickerPtr make_cluster_picker(ClusterTable table) {
   return std::make_shared<const ClusterPicker>(std::move(table));
 }
 
-PickerPtr make_retiring_picker(const ClusterName& cluster, PickerPtr picker, bool may_queue) {
-  return std::make_shared<const RetiringPicker>(cluster, std::move(picker), may_queue);
+PickerPtr make_retiring_picker(const ClusterName& cluster, PickerPtr picker) {
+  return std::make_shared<const RetiringPicker>(cluster, std::move(picker));
 }
 
 }  // namespace signalbox::lb

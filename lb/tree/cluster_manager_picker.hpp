@@ -70,8 +70,7 @@ PickerPtr make_cluster_picker(ClusterTable table);
 
 /// The picker of a cluster that only earlier calls refer to. Calls that would fail are dropped with
 /// UNAVAILABLE instead. Otherwise a wait_for_ready call would wait, and keep the cluster for ever
-/// (A31-17). `may_queue`: true while the cluster is IDLE or CONNECTING; then calls may wait,
-/// because every attempt to connect ends. False: calls that would wait are dropped too.
-PickerPtr make_retiring_picker(const ClusterName& cluster, PickerPtr picker, bool may_queue);
+/// (A31-17). Calls may wait for an endpoint, because every attempt to connect ends.
+PickerPtr make_retiring_picker(const ClusterName& cluster, PickerPtr picker);
 
 }  // namespace signalbox::lb
