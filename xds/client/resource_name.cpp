@@ -16,9 +16,12 @@
 namespace signalbox::xds {
 namespace {
 
+// Sorted by key. In a text, "=" comes after "-", "." and digits.
 std::string in_order(absl::string_view parameters) {
   std::vector<absl::string_view> pairs = absl::StrSplit(parameters, '&', absl::SkipEmpty());
-  std::ranges::sort(pairs);
+  std::ranges::sort(pairs, {}, [](absl::string_view pair) {
+    return std::pair(pair.substr(0, pair.find('=')), pair);
+  });
   return absl::StrJoin(pairs, "&");
 }
 
