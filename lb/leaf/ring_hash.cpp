@@ -2,6 +2,7 @@
 #include "lb/leaf/ring_hash.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "lb/config_of.hpp"
@@ -89,10 +90,11 @@ class RingHash final : public Petiole {
   }
 
   // Connects the next IDLE endpoint after the one that was connected last, so that all get their
-  // turn.
+  // turn. The first place is drawn: otherwise many clients would connect to the same endpoint (A117).
   void connect_one(LbEffects& effects) {
+    if (!next_) next_ = draw_below(context().seed, Salt::kEndpoint, endpoints().size());
     for (std::size_t left = endpoints().size(); left > 0; --left) {
-      const std::size_t at = next_++ % endpoints().size();
+      const std::size_t at = (*next_)++ % endpoints().size();
       const EndpointSet::Member& member = endpoints()[at];
       if (!member.counts || member.state != ConnectivityState::kIdle) continue;
       return endpoints().connect(at, effects);
@@ -102,7 +104,7 @@ class RingHash final : public Petiole {
   HashRing::Sizes sizes_;
   std::string header_;
   std::shared_ptr<const HashRing> ring_;  // Its items: endpoints(), in the same order.
-  std::size_t next_ = 0;
+  std::optional<std::size_t> next_;
 };
 
 }  // namespace

@@ -50,6 +50,19 @@ TEST_CASE("ring_hash: an order to leave IDLE connects one endpoint", "[lb][ring_
   CHECK(leaf.held.size() == 1);
 }
 
+TEST_CASE("ring_hash: processes begin at different endpoints when no call asks",
+          "[lb][ring_hash][A117]") {
+  std::set<std::string> begun;
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    LeafHarness leaf(make_leaf(RingHashConfig{}, PolicyContext{PolicyPath{"p"}, seed}));
+    leaf.update(kAbc, make_lb_config(RingHashConfig{}));
+    leaf.step(IdleExitRequested{});
+    CHECK(leaf.held.size() == 1);
+    begun.merge(leaf.held);
+  }
+  CHECK(begun == std::set<std::string>(kAbc.begin(), kAbc.end()));
+}
+
 // --- picks -----------------------------------------------------------------
 
 TEST_CASE("ring_hash: without endpoints it fails clearly", "[lb][ring_hash][A42]") {
@@ -86,11 +99,11 @@ TEST_CASE("ring_hash: an endpoint without a point on the ring does not count",
 
   SECTION("it is not connected unasked") {
     leaf.step(IdleExitRequested{});
-    CHECK(leaf.held == std::set<std::string>{"a"});
-    leaf.bring({{"a", 'f'}});
+    REQUIRE(leaf.held.size() == 1);
+    leaf.bring({{*leaf.held.begin(), 'f'}});
     CHECK(leaf.held == std::set<std::string>{"a", "c"});
     CHECK(leaf.state() == kConnecting);
-    leaf.bring({{"c", 'f'}});
+    leaf.bring({{"a", 'f'}, {"c", 'f'}});
     CHECK(leaf.held == std::set<std::string>{"a", "c"});
     CHECK(leaf.state() == kFailed);
     CHECK(leaf.published.back().status == absl::UnavailableError(why));
