@@ -167,10 +167,15 @@ class Cds final : public Policy {
     const Child& child = *children_.find(the_child());
     const bool has_note = child.state == ConnectivityState::kTransientFailure && !note_.empty();
     if (has_note) {
-      const std::string note = absl::StrCat(" (", note_, ")");
+      std::string note = absl::StrCat(" (", note_, ")");
+      if (noted_of_ != child.picker || noted_ != note) {
+        noted_of_ = child.picker;
+        noted_ = std::move(note);
+        noted_picker_ = make_noted_picker(child.picker, "", noted_);
+      }
       published_.publish({child.state,
-                          with_note(child.status, "", note),
-                          make_noted_picker(child.picker, "", note),
+                          with_note(child.status, "", noted_),
+                          noted_picker_,
                           children_.generation(),
                           child.hosts},
                          effects);
@@ -207,6 +212,10 @@ class Cds final : public Policy {
   bool sessions_ = false;    ///< The last result of may_have_sessions().
   std::string authority_;    ///< The target's authority.
   std::string note_;         ///< The leaf's resolution_note, for errors; may be empty.
+  // The last picker with a note, and what it was made from: while both are the same, so is the picker.
+  PickerPtr noted_of_;
+  std::string noted_;
+  PickerPtr noted_picker_;
   Map map_ = Map::kClosed;
   /// The newest generation that was sent to the map, until the policies below have applied it.
   std::optional<Generation> unsettled_;

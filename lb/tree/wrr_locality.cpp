@@ -3,11 +3,20 @@
 
 #include <utility>
 
+#include "absl/strings/escaping.h"
+
 #include "lb/config_of.hpp"
 #include "lb/tree/pass_through.hpp"
 
 namespace signalbox::lb {
 namespace {
+
+// Escaped, or quotes in the names could give two localities one target.
+ChildName target_of(const LocalityName& name) {
+  return ChildName(to_string(LocalityName{absl::Utf8SafeCEscape(name.region),
+                                          absl::Utf8SafeCEscape(name.zone),
+                                          absl::Utf8SafeCEscape(name.sub_zone)}));
+}
 
 LbConfigPtr weighted_target(const WrrLocalityConfig& own,
                             const LocalityName& caller,
@@ -19,7 +28,7 @@ LbConfigPtr weighted_target(const WrrLocalityConfig& own,
   for (const Priority& priority : endpoints->priorities) {
     for (const LocalityPtr& locality : priority.localities) {
       config.targets.try_emplace(
-          ChildName(to_string(locality->name)),
+          target_of(locality->name),
           WeightedTargetConfig::Target{locality->weight, own.child, locality->name});
     }
   }

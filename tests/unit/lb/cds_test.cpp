@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "lb/pick/pickers.hpp"
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/xds_world.hpp"
 
@@ -225,6 +226,11 @@ TEST_CASE("cds: says why there are no endpoints", "[lb][cds][A37-23]") {
 
   SECTION("once: a cluster that did not change tells nothing again") {
     CHECK(policy.update(kOrders, world.config()).empty());
+  }
+  SECTION("once: neither does a child that reports the same again") {
+    const ChildStateChanged same{ChildName("child"), kFailure, {}, make_queue_picker()};
+    CHECK(policy.step(same) == Texts{"publish TRANSIENT_FAILURE"});
+    CHECK(policy.step(same).empty());
   }
   SECTION("an aggregate that the cluster becomes does not say it") {
     world.aggregate("orders", {"primary"});

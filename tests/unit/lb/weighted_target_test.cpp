@@ -223,6 +223,19 @@ TEST_CASE("wrr_locality: every locality's weight is its target's, exactly",
   }));
 }
 
+TEST_CASE("wrr_locality: quotes in names do not make two localities one", "[lb][wrr_locality]") {
+  auto endpoints = std::make_shared<Endpoints>();
+  Priority& only = endpoints->priorities.emplace_back();
+  for (const LocalityName& name :
+       {LocalityName{"a\", zone=\"b", "c", ""}, LocalityName{"a", "b\", zone=\"c", ""}})
+    only.localities.push_back(std::make_shared<const Locality>(Locality{name, 1, {}}));
+  PolicyHarness policy{make_wrr_locality()};
+  policy.update(
+      make_lb_config(WrrLocalityConfig{make_lb_config(RoundRobinConfig{})}), nullptr, endpoints);
+  const auto& start = std::get<StartChild>(policy.effects().front());
+  CHECK(std::get<WeightedTargetConfig>(*start.update.config).targets.size() == 2);
+}
+
 TEST_CASE("weighted_target: is as well as its best child", "[lb][weighted_target]") {
   PolicyHarness policy{make_weighted_target()};
   policy.update(targets({{"x", 1}, {"y", 1}}));
