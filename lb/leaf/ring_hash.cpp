@@ -90,7 +90,7 @@ class RingHash final : public Petiole {
   }
 
   // Connects the next IDLE endpoint after the one that was connected last, so that all get their
-  // turn. The first place is drawn: otherwise many clients would connect to the same endpoint (A117).
+  // turn. The first place is drawn (A117): many clients would choose the same otherwise.
   void connect_one(LbEffects& effects) {
     if (!next_) next_ = draw_below(context().seed, Salt::kEndpoint, endpoints().size());
     for (std::size_t left = endpoints().size(); left > 0; --left) {

@@ -212,7 +212,7 @@ class Cds final : public Policy {
   bool sessions_ = false;    ///< The last result of may_have_sessions().
   std::string authority_;    ///< The target's authority.
   std::string note_;         ///< The leaf's resolution_note, for errors; may be empty.
-  // The last picker with a note, and what it was made from: while both are the same, so is the picker.
+  // The last picker with a note, and what it was made from. While both are the same, so is it.
   PickerPtr noted_of_;
   std::string noted_;
   PickerPtr noted_picker_;
