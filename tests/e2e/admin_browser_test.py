@@ -86,7 +86,9 @@ class Browser(unittest.TestCase):
     def setUpClass(cls):
         cls.pictures: dict[str, bytes] = {}
         cls.pictured: dict[str, str] = {}  # The text of the page in the picture.
-        with Demo() as demo, Session() as session:
+        with Session() as session, Demo() as demo:
+            # A browser's first page can take longer than the demo's first act.
+            session.open(f"http://{demo.address}/")
 
             def take_picture(moment: str) -> None:
                 session.open(f"http://{demo.address}/")
