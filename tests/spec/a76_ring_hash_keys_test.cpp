@@ -70,6 +70,7 @@ TEST_CASE("A76: ring_hash_experimental has a field request_hash_header",
   };
   CHECK(parsed("").request_hash_header.empty());
   CHECK(parsed("").min_ring_size == 1024);
+  CHECK(parsed("").max_ring_size == 4096);  // A42's own default; that of Envoy's fields is larger.
   CHECK(parsed(field("requestHashHeader", "string_value: \"\"")).request_hash_header.empty());
   const auto all = parsed(field("requestHashHeader", "string_value: \"X-Session_1.a\"") +
                           field("minRingSize", "number_value: 8") +

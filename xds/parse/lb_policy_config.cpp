@@ -34,6 +34,8 @@ using CommonLbConfig = envoy::config::cluster::v3::Cluster::CommonLbConfig;
 using MaglevLbConfig = envoy::config::cluster::v3::Cluster::MaglevLbConfig;
 
 constexpr std::uint64_t kMaxRingSize = 8'388'608;
+// The default of gRPC's own configuration (A42), which a TypedStruct has.
+constexpr std::uint64_t kMaxRingSizeOfStructure = 4'096;
 constexpr std::uint32_t kMaxChoices = 10;
 constexpr Duration kShortestWeightUpdate = std::chrono::milliseconds(100);  // A58.
 constexpr Duration kDefaultReportingPeriod = std::chrono::seconds(10);      // A58.
@@ -303,6 +305,7 @@ LbConfigPtr parse_ring_hash(const Extension& extension, const Field& field) {
 LbConfigPtr parse_ring_hash_structure(const Extension& extension, const Field& field) {
   const auto& structure = *extension.structure;
   RingHashConfig config;
+  config.max_ring_size = kMaxRingSizeOfStructure;
   read_ring_size(structure, "minRingSize", config.min_ring_size, field);
   read_ring_size(structure, "maxRingSize", config.max_ring_size, field);
   const bool has_minimum = find(structure, "minRingSize") != nullptr;

@@ -56,8 +56,9 @@ void parse_back_off(const RetryProto::RetryBackOff& proto,
   if (field.errors_so_far() != errors_before) return;
   if (policy.base_interval == Duration::zero()) return base.add("must be longer than 0, found 0");
   if (!proto.has_max_interval()) {
-    policy.max_interval =
-        std::min(policy.base_interval, Duration::max() / kIntervalGrowth) * kIntervalGrowth;
+    policy.max_interval = kIntervalGrowth * std::clamp<Duration>(policy.base_interval,
+                                                                 kShortestInterval,
+                                                                 Duration::max() / kIntervalGrowth);
   }
   if (policy.max_interval < policy.base_interval) {
     most.add(absl::StrCat("must not be shorter than base_interval, found ",

@@ -108,6 +108,9 @@ TEST_CASE("parse_route_config: a route is retried on the conditions that gRPC ha
       {"a millisecond at least",
        retry(on + "retry_back_off { base_interval { nanos: 1 } max_interval { nanos: 2 } }"),
        policy({Code::kUnavailable}, 2, 1ms, 1ms)},
+      {"a millisecond at least, and ten times that",
+       retry(on + "retry_back_off { base_interval { nanos: 1 } }"),
+       policy({Code::kUnavailable}, 2, 1ms, 10ms)},
       {"a century at most",
        retry(on + "retry_back_off { base_interval { seconds: 315576000000 } "
                   "max_interval { seconds: 315576000000 } }"),
