@@ -32,6 +32,7 @@ const RetryRules kRules(policy_of(3));
 TEST_CASE("retry: without a policy, nothing is retried", "[lb][retry][A44]") {
   const RetryRules none;
   CHECK(none.is_none());
+  CHECK_FALSE(none.avoids_tried());
   RetryState state;
   for (int code = 0; code <= 16; ++code) {
     CHECK_FALSE(none.covers(code));

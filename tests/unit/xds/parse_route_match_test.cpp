@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <string>
+
 #include <catch2/catch.hpp>
+#include <unistd.h>
 
 #include "messages/route_config.hpp"
 #include "signalbox/envoy/config/route/v3/route.pb.h"
@@ -81,6 +85,19 @@ TEST_CASE("parse_route_match: the legacy regex is an error", "[xds][parse][A28]"
   CHECK(error_of(parse_route_config(config.SerializeAsString()))
             .find("match.path_specifier: must be prefix, path or safe_regex, found none") !=
         std::string::npos);
+}
+
+TEST_CASE("parse_route_match: a bad regex writes nothing to stderr", "[xds][parse][A28]") {
+  std::FILE* const file = std::tmpfile();
+  REQUIRE(file != nullptr);
+  const int before = ::dup(STDERR_FILENO);
+  ::dup2(::fileno(file), STDERR_FILENO);
+  const std::string error = error_in(R"(safe_regex { regex: "a(" })");
+  ::dup2(before, STDERR_FILENO);
+  ::close(before);
+  CHECK_FALSE(error.empty());
+  CHECK(::lseek(::fileno(file), 0, SEEK_END) == 0);
+  std::fclose(file);
 }
 
 TEST_CASE("parse_route_match: a regex compiles and is not endless", "[xds][parse][A28][limits]") {
