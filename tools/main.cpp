@@ -799,8 +799,7 @@ void add_plan(CLI::App& app, CommandLine& line) {
       ->add_option("--bootstrap",
                    options.request.bootstrap_path,
                    "Gives the names of listeners, the certificate\nproviders that clusters may "
-                   "name, and the "
-                   "caller's\nzone, which its node has")
+                   "name, and the caller's\nzone, which its node has")
       ->type_name("FILE");
   command
       ->add_option(

@@ -349,13 +349,13 @@ TEST_CASE("router: a pick that nobody can answer waits until its deadline",
 }
 
 TEST_CASE("router: the route's timeout ends a pick that waits", "[e2e][runtime][router][A31-24]") {
-  const BlackHole nobody;
+  const BlackHole silent;
   const BackendProcess secondary("secondary");
   const auto plane =
       start_plane(listener_yaml("orders", "routes") +
                   routes_yaml("routes", "c", ", max_stream_duration: {max_stream_duration: 0.2s}") +
                   cluster_yaml("c", "", ", connect_timeout: 600s") +
-                  endpoints_yaml("c", {{nobody.address()}, {secondary.address}}));
+                  endpoints_yaml("c", {{silent.address()}, {secondary.address}}));
   auto options = options_for(plane->address());
   options.failover_timeout = std::chrono::nanoseconds::max();  // Never.
   const auto runtime = start_runtime(std::move(options));
