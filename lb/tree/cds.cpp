@@ -12,6 +12,7 @@
 #include "lb/pick/pickers.hpp"
 #include "lb/tree/child_set.hpp"
 #include "lb/tree/cluster_tree.hpp"
+#include "lb/tree/kept_picker.hpp"
 #include "lb/tree/published.hpp"
 #include "messages/overloaded.hpp"
 
@@ -167,15 +168,10 @@ class Cds final : public Policy {
     const Child& child = *children_.find(the_child());
     const bool has_note = child.state == ConnectivityState::kTransientFailure && !note_.empty();
     if (has_note) {
-      std::string note = absl::StrCat(" (", note_, ")");
-      if (noted_of_ != child.picker || noted_ != note) {
-        noted_of_ = child.picker;
-        noted_ = std::move(note);
-        noted_picker_ = make_noted_picker(child.picker, "", noted_);
-      }
+      const std::string note = absl::StrCat(" (", note_, ")");
       published_.publish({child.state,
-                          with_note(child.status, "", noted_),
-                          noted_picker_,
+                          with_note(child.status, "", note),
+                          noted_.get(make_noted_picker, child.picker, "", note),
                           children_.generation(),
                           child.hosts},
                          effects);
@@ -212,10 +208,7 @@ class Cds final : public Policy {
   bool sessions_ = false;    ///< The last result of may_have_sessions().
   std::string authority_;    ///< The target's authority.
   std::string note_;         ///< The leaf's resolution_note, for errors; may be empty.
-  // The last picker with a note, and what it was made from. While both are the same, so is it.
-  PickerPtr noted_of_;
-  std::string noted_;
-  PickerPtr noted_picker_;
+  KeptPicker<PickerPtr, std::string, std::string> noted_;
   Map map_ = Map::kClosed;
   /// The newest generation that was sent to the map, until the policies below have applied it.
   std::optional<Generation> unsettled_;

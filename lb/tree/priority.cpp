@@ -14,6 +14,7 @@
 #include "lb/pick/pickers.hpp"
 #include "lb/trace.hpp"
 #include "lb/tree/child_set.hpp"
+#include "lb/tree/kept_picker.hpp"
 #include "lb/tree/pending_update.hpp"
 #include "lb/tree/priority_rules.hpp"
 #include "lb/tree/priority_watch.hpp"
@@ -302,13 +303,7 @@ class PriorityPolicy final : public Policy {
 
   // `picker`, with note_ for explanations. Returns the same picker again while both are the same.
   PickerPtr explained(const PickerPtr& picker) {
-    if (note_ == nullptr) return picker;
-    if (explained_of_ != picker || explained_note_ != note_) {
-      explained_of_ = picker;
-      explained_note_ = note_;
-      explained_picker_ = make_explained_picker(picker, note_);
-    }
-    return explained_picker_;
+    return note_ == nullptr ? picker : explained_.get(make_explained_picker, picker, note_);
   }
 
   // `picker`, with note_ for explanations. While the child is not READY, the result of a pick also
@@ -316,30 +311,21 @@ class PriorityPolicy final : public Policy {
   // that is left out, so that its picks cost no more.
   PickerPtr placed(ConnectivityState state, const PickerPtr& picker) {
     if (state == ConnectivityState::kReady) return explained(picker);
-    if (placed_of_ != picker || placed_at_ != place_) {
-      placed_of_ = picker;
-      placed_at_ = place_;
-      placed_picker_ = make_priority_picker(picker, place_);
-    }
-    return explained(placed_picker_);
+    return explained(placed_.get(make_priority_picker, picker, place_));
   }
 
   // All children have failed: publishes the failure of the last one. The text has that child's
   // number (0 is the highest priority) and, below an aggregate, its cluster.
   void publish_failure(const Child& last, std::size_t place, LbEffects& effects) {
     const bool is_cluster = !config_.children.at(last.name).slice.has_value();
-    std::string note = absl::StrCat("all ",
-                                    config_.priorities.size(),
-                                    " priorities failed; priority ",
-                                    place,
-                                    is_cluster ? ", cluster " + last.name.str() : "",
-                                    ": ");
-    if (failed_ != last.picker || failure_note_ != note) {
-      failed_ = last.picker;
-      failure_note_ = note;
-      failure_picker_ = make_noted_picker(last.picker, note);
-    }
-    publish(last.state, with_note(last.status, note), placed(last.state, failure_picker_), effects);
+    const std::string note = absl::StrCat("all ",
+                                          config_.priorities.size(),
+                                          " priorities failed; priority ",
+                                          place,
+                                          is_cluster ? ", cluster " + last.name.str() : "",
+                                          ": ");
+    const PickerPtr& failing = failing_.get(make_noted_picker, last.picker, note, "");
+    publish(last.state, with_note(last.status, note), placed(last.state, failing), effects);
   }
 
   // The state of each priority, for operators.
@@ -461,20 +447,10 @@ class PriorityPolicy final : public Policy {
   std::uint64_t timers_ = 0;  ///< Generation of the failover timer started last.
   Published published_;
   PickerPtr empty_picker_;
-  // The inputs of failure_picker_, which publish_failure() published last.
-  PickerPtr failed_;
-  std::string failure_note_;
-  PickerPtr failure_picker_;
-  // The note that explains the choice; null: none. The three members after it are the last result
-  // of explained(), and what it was made from.
-  std::shared_ptr<const ChoiceNote> note_;
-  PickerPtr explained_of_;
-  std::shared_ptr<const ChoiceNote> explained_note_;
-  PickerPtr explained_picker_;
-  // The last result of placed() for a child that is not READY, and its inputs.
-  PickerPtr placed_of_;
-  std::size_t placed_at_ = 0;
-  PickerPtr placed_picker_;
+  std::shared_ptr<const ChoiceNote> note_;  ///< It explains the choice; null: none.
+  KeptPicker<PickerPtr, std::string, std::string> failing_;  ///< Of publish_failure().
+  KeptPicker<PickerPtr, std::shared_ptr<const ChoiceNote>> explained_;
+  KeptPicker<PickerPtr, std::size_t> placed_;  ///< For a child that is not READY.
   PriorityWatch watch_;
 };
 
