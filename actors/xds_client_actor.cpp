@@ -178,7 +178,11 @@ void XdsClientState::restart(const std::string& what) {
   for (auto& [id, server] : servers) {
     if (!server.restarting || restart_name(id) != what) continue;
     server.restarting = false;
-    if (!server.subscriptions.empty()) launch_stream(id);
+    const auto has_names = [](const auto& typed) { return !typed.second.names.empty(); };
+    if (std::ranges::any_of(server.subscriptions, has_names))
+      launch_stream(id);
+    else
+      environment->instruments->forget_xds_connected(name_of(id));
   }
 }
 

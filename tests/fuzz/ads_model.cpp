@@ -109,6 +109,18 @@ void AdsModel::refused() {
   failing_ = true;
 }
 
+void AdsModel::left() {
+  SIGNALBOX_FUZZ_EXPECT(
+      failing_ && entries_.empty(), "M8: when the server is left", failing_ ? "watched" : "well");
+  failing_ = false;
+  live_ = false;
+  asked_.clear();
+}
+
+void AdsModel::check_server() const {
+  SIGNALBOX_FUZZ_EXPECT(!failing_ || !entries_.empty(), "M8: the server is left", "it was not");
+}
+
 void AdsModel::check_request(const AdsRequest& request) {
   SIGNALBOX_FUZZ_EXPECT(live_, "M3: requests need a stream", describe(request));
   SIGNALBOX_FUZZ_EXPECT(

@@ -27,6 +27,8 @@
 //       (A88).
 //   M7  A request has a version only if resources of its type were watched and requested without a
 //       break since that version was received.
+//   M8  The server is left exactly when it has failed and nothing is watched. It then no longer
+//       counts as failed.
 
 #pragma once
 
@@ -71,6 +73,8 @@ class AdsModel {
   void received(const SentResponse& response);
   /// Received bytes are not a DiscoveryResponse, so the client ended the stream.
   void refused();
+  /// The client has left the server.
+  void left();
   /// Only time passed, until `now`.
   void advance(Instant now);
 
@@ -82,6 +86,9 @@ class AdsModel {
   std::string expected(const ResourceKey& key) const;
   std::set<std::string> watched(ResourceType type) const;
   bool is_watched(WatcherId watcher, const ResourceKey& key) const;
+
+  /// At the end of a step: aborts when the client must have left the server.
+  void check_server() const;
 
   /// At the end of a step. `settled`: enough time has passed for a delayed NACK.
   void check_subscriptions(bool settled);

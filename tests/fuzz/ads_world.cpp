@@ -21,6 +21,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr ServerId kServer = 0;
+// The time between the end of a session and the start of the next one.
+constexpr Duration kRestart = 2s;
+const TimerId kStart{"start", 0};
 
 xds::AdsSessionOptions session_options() {
   envoy::config::core::v3::Node node;
@@ -128,6 +131,8 @@ void AdsWorld::advance(Duration duration) {
     model_.advance(now_);
     if (is_clients)
       tell_client(TimerFired{timer});
+    else if (timer == kStart)
+      start_session();
     else
       tell_session(TimerFired{timer});
   }
@@ -166,10 +171,12 @@ void AdsWorld::tell_client(const ClientEvent& event) {
   run(client_.step(event, now_, WallTime()));
 }
 
-// Messages count as written when the step is over.
+// Messages count as written when the step is over. A session that is left has no further effects.
 void AdsWorld::run(const AdsSessionEffects& effects) {
   std::vector<AdsBytesWritten> written;
+  const std::uint64_t session = sessions_;
   for (const AdsSessionEffect& effect : effects) {
+    if (session != sessions_) return;
     std::visit(
         Overloaded{
             [&](const OpenStream& order) {
@@ -202,10 +209,13 @@ void AdsWorld::run(const ClientEffects& effects) {
   for (const ClientEffect& effect : effects) {
     std::visit(
         Overloaded{
-            [&](const AskServer& order) { tell_session(order.subscription); },
-            [&](const LeaveServer&) {
-              SIGNALBOX_FUZZ_EXPECT(false, "the only server is not left", "it was");
+            [&](const AskServer& order) {
+              if (for_next_)
+                for_next_->insert_or_assign(order.subscription.type, order.subscription);
+              else
+                tell_session(order.subscription);
             },
+            [&](const LeaveServer&) { leave_server(); },
             [&](const NotifyWatcher& order) { note(order.watcher, order.what); },
             [](const CountUpdates&) {},
             [](const CountResources&) {},
@@ -217,6 +227,25 @@ void AdsWorld::run(const ClientEffects& effects) {
         },
         effect);
   }
+}
+
+void AdsWorld::leave_server() {
+  model_.left();
+  ++sessions_;
+  session_ = xds::AdsSession(session_options());
+  for_next_.emplace();
+  std::erase_if(timers_, [](const auto& timer) { return !timer.first.first; });
+  timers_[{false, kStart}] = now_ + kRestart;
+  // Late events of the old session cannot reach the new one, which counts from 1 again.
+  last_cancelled_ = {};
+  stream_ = 0;
+  opening_ = false;
+}
+
+void AdsWorld::start_session() {
+  const auto subscriptions = *std::exchange(for_next_, std::nullopt);
+  for (const auto& [type, subscription] : subscriptions)
+    tell_session(subscription);
 }
 
 void AdsWorld::take_request(const SendBytes& effect) {
@@ -254,6 +283,7 @@ void AdsWorld::note(WatcherId watcher, const ResourcesChanged& what) {
 // --- after each action ------------------------------------------------------
 
 void AdsWorld::check(bool settled) {
+  model_.check_server();
   model_.check_subscriptions(settled);
   for (const auto& [which, told] : told_) {
     const auto& [watcher, key] = which;

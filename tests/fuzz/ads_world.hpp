@@ -7,12 +7,14 @@
 //                    └▶ what watchers are told ──────────▶ AdsModel: is it right?
 //
 // Every message arrives at once and in order. After each action nothing is in flight, and the
-// client is compared with the model.
+// client is compared with the model. After LeaveServer a new AdsSession starts, but only when some
+// time has passed, as in actors/xds_client_actor.cpp.
 
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -48,6 +50,8 @@ class AdsWorld {
   void tell_client(const ClientEvent& event);
   void run(const AdsSessionEffects& effects);
   void run(const ClientEffects& effects);
+  void leave_server();
+  void start_session();
   void take_request(const SendBytes& effect);
   void note(WatcherId watcher, const ResourcesChanged& what);
   void check(bool settled);
@@ -61,6 +65,9 @@ class AdsWorld {
   std::pair<bool, TimerId> last_cancelled_;
   std::uint64_t stream_ = 0;  // The newest stream's number.
   bool opening_ = false;
+  std::uint64_t sessions_ = 0;  // How many sessions have ended.
+  // What the next session is told first. nullopt: the session has started.
+  std::optional<std::map<ResourceType, Subscribe>> for_next_;
   std::map<std::pair<WatcherId, ResourceKey>, Told> told_;
 };
 

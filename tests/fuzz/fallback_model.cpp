@@ -32,6 +32,12 @@ bool FallbackModel::is_used(ServerId server) const {
   return uses(0, server) || uses(1, server);
 }
 
+bool FallbackModel::is_asked(ServerId server) const {
+  return std::any_of(entries_.begin(), entries_.end(), [&](const auto& named) {
+    return uses(named.first.authority, server);
+  });
+}
+
 std::set<FallbackKey> FallbackModel::wanted(ServerId server, ResourceType type) const {
   std::set<FallbackKey> keys;
   for (const auto& [key, entry] : entries_) {
@@ -79,7 +85,7 @@ void FallbackModel::choose(std::size_t authority) {
     turn_to(authority, place + 1);
 }
 
-// Rule F8 of the header: an authority without watched resources goes back to its best server.
+// Rule F8 of the header: what happens to authorities and servers without watched resources.
 void FallbackModel::begin_anew() {
   for (std::size_t authority = 0; authority < kAuthorities; ++authority) {
     const bool is_watched = std::any_of(entries_.begin(), entries_.end(), [&](const auto& named) {
@@ -88,7 +94,7 @@ void FallbackModel::begin_anew() {
     if (!is_watched) turn_to(authority, 0);
   }
   for (ServerId server = 0; server < kServers; ++server) {
-    if (!is_used(server)) failed_.erase(server);
+    if (!is_asked(server)) failed_.erase(server);
   }
 }
 

@@ -24,8 +24,8 @@
 //       an error in it ends the wait.
 //   F7  Only the server that sent a resource, and the active server, can remove it, and only with
 //       fail_on_data_errors (A88).
-//   F8  An authority without watched resources goes back to its best server. A disconnected server
-//       no longer counts as failed.
+//   F8  An authority without watched resources goes back to its best server. A failed server that
+//       is asked for nothing is disconnected. A disconnected server no longer counts as failed.
 
 #pragma once
 
@@ -115,6 +115,7 @@ class FallbackModel {
 
   ServerId active(std::size_t authority) const;
   bool uses(std::size_t authority, ServerId server) const;
+  bool is_asked(ServerId server) const;
   bool is_awaiting(std::size_t authority) const;
   void turn_to(std::size_t authority, std::size_t place);
   void choose(std::size_t authority);

@@ -19,6 +19,9 @@
 // resource of the authority is watched any more. The client then leaves the servers after the
 // better one. Authorities with the same server share its stream.
 //
+// A server that has failed is also left as soon as nothing is asked of it. Otherwise its old error
+// and its back-off would meet the next watcher.
+//
 // Invariants
 //   K1  A resource is subscribed to once at each server that its authority uses, however many
 //       watchers it has (A37-10).
@@ -122,6 +125,7 @@ class ClientCore {
   void refresh_error(Authority& authority);
   absl::Status error_of(const Authority& authority) const;
   void ask_all(ServerId server);
+  void leave(ServerId server);
 
   // --- telling ---
   absl::Status ambient_error(const CacheEntry& entry) const;

@@ -156,17 +156,15 @@ void ClientCore::ask_all(ServerId server) {
 }
 
 // Sends the subscriptions that are due (to_ask_). A server that no authority uses any more gets
-// LeaveServer instead. A type without names is left out if the server's last subscription to the
-// type had no names either.
+// LeaveServer instead, and so does a failed server that is asked for nothing. A type without names
+// is left out if the server's last subscription to the type had no names either.
 void ClientCore::ask_servers() {
   for (const auto& [id, type] : std::exchange(to_ask_, {})) {
     Server& server = servers_[id];
     const bool used =
         std::ranges::any_of(authorities_, [id = id](const auto& a) { return a.second.uses(id); });
     if (!used) {
-      if (std::exchange(server.in_use, false)) effects_.emplace_back(LeaveServer{id});
-      server.asked.clear();
-      server.status = absl::OkStatus();
+      leave(id);
       continue;
     }
     Subscribe subscription{type, cache_.names_at(id, type)};
@@ -175,6 +173,16 @@ void ClientCore::ask_servers() {
     server.in_use = true;
     effects_.emplace_back(AskServer{id, std::move(subscription)});
   }
+  for (ServerId id = 0; id < servers_.size(); ++id) {
+    if (servers_[id].asked.empty() && !servers_[id].status.ok()) leave(id);
+  }
+}
+
+void ClientCore::leave(ServerId id) {
+  Server& server = servers_[id];
+  if (std::exchange(server.in_use, false)) effects_.emplace_back(LeaveServer{id});
+  server.asked.clear();
+  server.status = absl::OkStatus();
 }
 
 // --- the dump ---------------------------------------------------------------

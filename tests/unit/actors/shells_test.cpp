@@ -709,6 +709,45 @@ TEST_CASE("xds_client: a server that is left while its stream is dead is forgott
   CHECK_FALSE(absl::StrContains(metrics, "xds_connected{xds_server=\"second\"}"));
 }
 
+TEST_CASE("xds_client: a failed server is left with its last watcher, and the next begins anew",
+          "[actors][xds_client][A57][A78]") {
+  Shells shells;
+  const auto client = shells.keep(spawn_xds_client(shells.system(), shells.environment));
+  const auto& streams = shells.transport->streams;
+  const auto connected = [&] {
+    const std::string metrics = shells.metrics();
+    const std::size_t begin = metrics.find("\nsignalbox_xds_connected{");
+    if (begin == std::string::npos) return std::string("none");
+    return metrics.substr(metrics.find("} ", begin) + 2, 1);
+  };
+  const auto watch = [&] {
+    const auto mortal =
+        shells.system().spawn(observe, client, kListener, std::make_shared<Heard>());
+    shells.run();
+    return mortal;
+  };
+  const auto first = watch();
+  streams.at(0).closed(absl::UnavailableError("refused"));
+  shells.run();
+  CHECK(connected() == "0");
+  caf::anon_send_exit(first, caf::exit_reason::kill);
+  shells.run();
+  CHECK(connected() == "none");
+  // Another comes and goes before the next stream may start.
+  caf::anon_send_exit(watch(), caf::exit_reason::kill);
+  shells.run();
+  shells.pass(seconds(3));
+  CHECK(streams.size() == 1);
+  CHECK(connected() == "none");
+
+  const auto heard = std::make_shared<Heard>();
+  shells.keep(shells.system().spawn(observe, client, kListener, heard));
+  shells.run();
+  CHECK(streams.size() == 2);
+  CHECK(connected() == "1");
+  CHECK(heard->resources.empty());
+}
+
 // The stream is ordered to end while it decodes a response. The results of that response come too
 // late and are dropped.
 TEST_CASE("xds_client: a server that is left while its stream decodes is forgotten",

@@ -108,9 +108,42 @@ TEST_CASE("fallback: where nothing is watched any more, the next begins with the
   Client client(three_servers());
   client.watch(1, cds("a"));
   client.server(lost("a"));
-  CHECK(client.unwatch(1, cds("a")) == Lines{"subscribe CDS []", "leave 1"});
+  CHECK(client.unwatch(1, cds("a")) == Lines{"subscribe CDS []", "leave 1", "leave 0"});
   client.server(absl::OkStatus());
   CHECK(client.watch(1, cds("a")) == Lines{"subscribe CDS [a]"});
+}
+
+TEST_CASE(
+    "a failed server that is asked for nothing is left, and later watchers are not told its error",
+    "[xds][client][A57][A71]") {
+  Client client;
+  client.watch(1, cds("a"));
+  SECTION("it fails, and then the last watcher leaves") {
+    client.server(lost("a"));
+    client.watch(2, cds("a"));
+    CHECK(client.unwatch(1, cds("a")).empty());
+    CHECK(client.unwatch(2, cds("a")) == Lines{"subscribe CDS []", "leave 0"});
+  }
+  SECTION("the last watcher leaves, and then it fails") {
+    CHECK(client.unwatch(1, cds("a")) == Lines{"subscribe CDS []"});
+    CHECK(client.server(lost("a")) == Lines{"leave 0"});
+  }
+  CHECK(client.server(lost("a")).empty());
+  CHECK(client.watch(3, cds("a")) == Lines{"subscribe CDS [a]"});
+  CHECK(client.dump().servers.front().error.empty());
+}
+
+TEST_CASE("a failed server of two authorities stays while one of them asks it for something",
+          "[xds][client][A47][A71]") {
+  Client client(two_authorities());
+  client.watch(1, cds("a"));
+  client.watch(1, cds(in("east", "b")));
+  client.server(lost("east"), 1);  // "east" falls back to server 0.
+  client.server(lost("own"));
+  CHECK(client.unwatch(1, cds("a")) ==
+        Lines{"subscribe CDS [xdstp://east/envoy.config.cluster.v3.Cluster/b]"});
+  CHECK(client.unwatch(1, cds(in("east", "b"))) ==
+        Lines{"subscribe CDS []", "subscribe CDS [] at 1", "leave 0", "leave 1"});
 }
 
 TEST_CASE("fallback: the does-not-exist timer is that of the active server",
@@ -206,7 +239,8 @@ TEST_CASE("fallback: a server that was left is asked again only for what is want
   client.watch(1, cds("a"));
   client.server(lost("a"));
   client.unwatch(1, cds("a"));
-  CHECK(client.watch(1, eds("e")) == Lines{"subscribe EDS [e]", "subscribe EDS [e] at 1"});
+  CHECK(client.watch(1, eds("e")) == Lines{"subscribe EDS [e]"});
+  CHECK(client.server(lost("a")) == Lines{"subscribe EDS [e] at 1"});
 }
 
 TEST_CASE("fallback: the next server is asked for the resources of all types",
