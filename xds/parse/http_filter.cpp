@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/parse/http_filter.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -55,6 +57,12 @@ constexpr KnownFilter kKnownFilters[] = {
      parse_fault,
      "envoy.extensions.filters.http.fault.v3.HTTPFault",
      parse_fault},
+};
+
+// Overrides of filters that gRPC has for servers alone (A41). A route configuration may be for
+// clients and servers, so these overrides are no error, and a client ignores them (A39).
+constexpr absl::string_view kOverridesForServers[] = {
+    "envoy.extensions.filters.http.rbac.v3.RBACPerRoute",
 };
 
 bool runtime_has(const KnownFilter& known, const ParseOptions& options) {
@@ -211,7 +219,9 @@ void add_override(const std::string& name,
   } else if (find_filter(extension->type, &KnownFilter::type, options) != nullptr ||
              find_custom(extension->type, false, options) != nullptr) {
     field.add(absl::StrCat("must be what overrides a filter, found ", extension->type));
-  } else if (!unwrapped->is_optional) {
+  } else if (!unwrapped->is_optional &&
+             std::ranges::find(kOverridesForServers, extension->type) ==
+                 std::end(kOverridesForServers)) {
     const std::string remedy = absl::StrCat(
         ": take ",
         in_quotes(name),

@@ -378,7 +378,7 @@ TEST_CASE("parse_route_config: hosts, routes and cluster weights override filter
   CHECK(clusters.at(1).filter_overrides.empty());
 }
 
-TEST_CASE("parse_route_config: what an override comes to", "[xds][parse][A39][A55-12]") {
+TEST_CASE("parse_route_config: what an override comes to", "[xds][parse][A39][A41][A55-12]") {
   using Parsed = std::optional<std::optional<HttpFilterConfig>>;  // nullopt: no override.
   const std::string pinned = per_route("stateful_session { " + cookie("name: \"s\"") + " }");
   const HttpFilterConfig to_pin = pinned_by({"s", "", 0s});
@@ -407,6 +407,9 @@ TEST_CASE("parse_route_config: what an override comes to", "[xds][parse][A39][A5
        std::optional<HttpFilterConfig>{}},
       {"A39: unknown but optional",
        filter_config("is_optional: true config { type_url: \"" + kApi + "x.Y\" }"),
+       std::nullopt},
+      {"A41: for servers alone",
+       "type_url: \"" + kFilters + "rbac.v3.RBACPerRoute\" value: \"any\"",
        std::nullopt},
   }));
   DYNAMIC_SECTION(row.rule) {
