@@ -67,6 +67,13 @@ std::vector<Setting> all_settings() {
       number("panic_threshold", &Options::panic_threshold, 100),
       number("unreachable_is_unhealthy", &Options::unreachable_is_unhealthy, 1),
       number("active_health_checks", &Options::active_health_checks, 1),
+      // The file itself is not recorded.
+      {"session_cookies.sealed",
+       [](const Options& from) -> Value { return from.session_cookies.key_file.has_value(); },
+       [](Options& to, Value value) {
+         if (value != 0) to.session_cookies.key_file = "";
+       },
+       1},
       number("transport", &Options::transport, static_cast<Value>(EndpointTransport::kAssumed)),
       {"seed",
        [](const Options& from) { return from.seed.value_or(0); },

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel/replay.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -167,6 +168,13 @@ absl::StatusOr<std::string> Replay::explain_json(const ExplainQuestion& question
   const auto& [name, port] = *found;
   const std::uint64_t seed = question.seed.value_or(0);
   const QuestionHeaders headers(question);
+  const bool has_cookie = std::ranges::any_of(
+      question.headers, [](const auto& header) { return header.first == "cookie"; });
+  if (options_.session_cookies.key_file && has_cookie) {
+    warn(log_,
+         "the recorded process sealed its session cookies: a replay, which has no keys, takes the "
+         "cookie for a plain one");
+  }
   const lb::Router router(port->cell, {name, bootstrap_.node.id});
   return xds::to_json_text(
       {name, question.method, seed},

@@ -76,7 +76,11 @@ void add_earlier_segment(const std::string& path, Recording& recording) {
     warn(absl::StrCat(path, ".old ", why, ": only ", path, " is replayed"));
     return;
   }
-  if (earlier->cut_at) warn(cut_text(path + ".old", *earlier->cut_at));
+  // The file begins with the state before it, so it does not need what is left of FILE.old.
+  if (earlier->cut_at) {
+    warn(absl::StrCat(cut_text(path + ".old", *earlier->cut_at), ": only ", path, " is replayed"));
+    return;
+  }
   std::vector<RecordedEvent> events = std::move(earlier->recording.events);
   for (RecordedEvent& event : recording.events) {
     if (!event.carried) events.push_back(std::move(event));

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include <catch2/catch.hpp>
@@ -562,9 +563,9 @@ TEST_CASE("replay: the segment before the file goes first, if it is there and be
        7,
        1,
        cut,
-       true,
-       "signalbox replay: a.rec.old: cut off, or the length of an event is damaged, at byte "
-       "SIZE\n"},
+       false,
+       "signalbox replay: a.rec.old: cut off, or the length of an event is damaged, at byte SIZE: "
+       "only a.rec is replayed\n"},
       {"it is damaged",
        7,
        1,
@@ -754,7 +755,47 @@ TEST_CASE("replay: headers, cookies and a seed belong to the call that is explai
     const Json explanation = Json::parse(finished.output)["explanation"];
     CHECK(explanation["cluster"] == row.cluster);
     CHECK(explanation["seed"] == row.seed);
+    CHECK(finished.errors.empty());
   }
+
+  orders.whole.header.settings["session_cookies.sealed"] = "1";
+  const std::string sealed =
+      folder.write("sealed.rec", segment_bytes(orders.whole.header, orders.whole.events));
+  CHECK(replay_command(sealed, {"--explain", "/a/b"}).errors.empty());
+  CHECK(replay_command(sealed, {"--explain", "/a/b", "--cookie", "s=1"}).errors ==
+        "signalbox replay: the recorded process sealed its session cookies: a replay, which has no "
+        "keys, takes the cookie for a plain one\n");
+}
+
+TEST_CASE("replay: the recorded variables of the environment count, and not those of this process",
+          "[e2e][replay]") {
+  // One endpoint in a zone of weight 1, and nine in another of weight 1. By default each zone has
+  // half of the ring. Without weighted shuffling each endpoint has a tenth (A113).
+  std::vector<std::string> nine;
+  for (int i = 1; i <= 9; ++i)
+    nine.push_back(absl::StrCat("10.0.1.", i, ":80"));
+  const std::string alone = "10.0.0.1:80";
+  Conversation orders;
+  orders.ask(ResourceType::kListener, {"orders"}, listener_yaml("orders", "orders"));
+  orders.ask(ResourceType::kRouteConfig, {"orders"}, routes_yaml("orders", "c"));
+  orders.ask(ResourceType::kCluster, {"c"}, cluster_yaml("c", "", ", lb_policy: RING_HASH"));
+  orders.ask(ResourceType::kEndpoints,
+             {"c"},
+             replaced(endpoints_yaml("c", {{alone}, nine}), "priority: 1", "priority: 0"));
+  const auto calls_of_alone = [&](const std::string& weighted) {
+    orders.whole.header.environment = {{"GRPC_EXPERIMENTAL_PF_WEIGHTED_SHUFFLING", weighted}};
+    const auto replay = start_replay(orders.whole);
+    replay->run(replay->length() + 1s, nullptr);
+    int found = 0;
+    for (std::uint64_t seed = 0; seed < 100; ++seed) {
+      const auto text = replay->explain_json({.method = "/a/b", .seed = seed});
+      REQUIRE(text.ok());
+      if (absl::StrContains(*text, alone + " is where it belongs")) ++found;
+    }
+    return found;
+  };
+  CHECK(calls_of_alone("true") > 30);
+  CHECK(calls_of_alone("false") < 20);
 }
 
 TEST_CASE("replay: a resource file takes the place of a control plane", "[e2e][replay][file]") {

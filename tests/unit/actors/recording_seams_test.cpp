@@ -243,4 +243,19 @@ TEST_CASE("recording asks: each reaches its policy, and only the first of many e
   CHECK(events[2] == OutsideEvent(PolicyAsked{"xds:///orders", path, first}));
 }
 
+TEST_CASE("recording asks: equal ones are noted again after 50 ms", "[recording]") {
+  const PickAsk ask{PickAsk::Kind::kConnect, Address("10.0.0.1:80")};
+  const auto policy = std::make_shared<const CountedAsks>();
+  const std::string bytes = recorded([&](Environment& environment, const RealOutside&) {
+    const auto asks =
+        environment.ask_relay->relay("xds:///orders", PolicyPath("orders/ring"), policy);
+    asks->tell(ask);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+    while (std::chrono::steady_clock::now() < end)
+      asks->tell(ask);
+    asks->tell(ask);
+  });
+  CHECK(events_in(bytes).size() >= 2);
+}
+
 }  // namespace signalbox::actors

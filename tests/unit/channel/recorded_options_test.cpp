@@ -57,6 +57,7 @@ std::vector<ChangedSetting> changed_settings() {
       {"panic_threshold", [](auto& it) { it.panic_threshold = 100; }, "100"},
       {"unreachable_is_unhealthy", [](auto& it) { it.unreachable_is_unhealthy = false; }, "0"},
       {"active_health_checks", [](auto& it) { it.active_health_checks = false; }, "0"},
+      {"session_cookies.sealed", [](auto& it) { it.session_cookies.key_file = "keys"; }, "1"},
       {"transport", [](auto& it) { it.transport = EndpointTransport::kAssumed; }, "2"},
       {"seed", [](auto& it) { it.seed = 7; }, "7"},
   };
