@@ -106,6 +106,31 @@ def all_served(picks: dict) -> dict:
     return picks
 
 
+def growth_of(memory: list[tuple[float, float]], seconds: float) -> float:
+    """Bytes a minute after the warm-up. `memory`: seconds and bytes."""
+    return 60 * slope([sample for sample in memory if sample[0] >= WARM_UP * seconds])
+
+
+def judge_churn(options: argparse.Namespace, replaced: int, ratio: float, growth: float, figures: str) -> None:
+    """`ratio`: the p99 of picks, in parts of that before the churn. `growth`: bytes a minute."""
+    check(replaced >= LEAST_OF_RATE * options.seconds * options.endpoints / TENTH,
+          f"fewer than a tenth of the endpoints were replaced each second: {figures}")
+    check(ratio <= MOST_PICK_RATIO, f"p99 of picks is {ratio:.1f} times that before the churn: {figures}")
+    check(growth <= MOST_SLOPE or options.seconds < LEAST_FOR_MEMORY, f"memory grows by more than 1 MiB a minute: {figures}")
+
+
+def judge_rate(burst: dict) -> None:
+    check(burst["updates"] >= LEAST_OF_RATE * BURST_UPDATES * burst["seconds"],
+          f"{burst['updates']:,} updates took {burst['seconds']:.1f} s")
+
+
+def all_taken(burst: dict, record: dict, applied: float) -> None:
+    """The client took the updates on one stream. `applied`: the configurations that came of them."""
+    check(record["nacks"] == 0, f"{record['nacks']} updates were refused")
+    check(record["streams"] == 1, f"the client needed {record['streams']} streams")
+    check(applied <= burst["updates"], f"{applied:.0f} configurations came of {burst['updates']} updates")
+
+
 class Churn:
     def __init__(self, world: World, options: argparse.Namespace) -> None:
         self._world, self._options = world, options
@@ -125,16 +150,12 @@ class Churn:
         calls = self._site.finish("churn")
         self._world.end(self._client)
         burst = self._flood(self._options.burst_seconds)
-        growth = slope([sample for sample in self._memory if sample[0] >= WARM_UP * self._options.seconds]) * 60
+        growth = growth_of(self._memory, self._options.seconds)
         ratio = churned["p99_ns"] / idle["p99_ns"]
         figures = (f"{calls:,} calls, {churned['replaced']:,} endpoints replaced; {burst}; "
                    f"p99 of picks {idle['p99_ns']:,} ns, then {churned['p99_ns']:,} ns; memory {growth / (1 << 20):+.2f} MiB a minute")
         if self._options.judge:
-            check(churned["replaced"] >= LEAST_OF_RATE * self._options.seconds * self._options.endpoints / TENTH,
-                  f"fewer than a tenth of the endpoints were replaced each second: {figures}")
-            check(ratio <= MOST_PICK_RATIO, f"p99 of picks is {ratio:.1f} times that before the churn: {figures}")
-            check(growth <= MOST_SLOPE or self._options.seconds < LEAST_FOR_MEMORY,
-                  f"memory grows by more than 1 MiB a minute: {figures}")
+            judge_churn(self._options, churned["replaced"], ratio, growth, figures)
         return f"{self._options.seconds / 60:g} minutes: {figures}; 0 lost"
 
     def _replace(self, seconds: float) -> dict:
@@ -170,12 +191,9 @@ class Churn:
         live.moved(burst["first"])
         eventually(site.is_exact, "the connections are those of the endpoints after the burst", self._options.settle)
         applied = site.client.metric("signalbox_config_generation") - applied
-        record = site.plane.ask("record")
-        check(not self._options.judge or burst["updates"] >= LEAST_OF_RATE * BURST_UPDATES * burst["seconds"],
-              f"{burst['updates']:,} updates took {burst['seconds']:.1f} s")
-        check(record["nacks"] == 0, f"{record['nacks']} updates were refused")
-        check(record["streams"] == 1, f"the client needed {record['streams']} streams")
-        check(applied <= burst["updates"], f"{applied:.0f} configurations came of {burst['updates']} updates")
+        if self._options.judge:
+            judge_rate(burst)
+        all_taken(burst, site.plane.ask("record"), applied)
         calls = site.finish("burst")
         return f"{calls:,} calls, {burst['updates']:,} updates in {burst['seconds']:.1f} s, {applied:,.0f} configurations of them"
 

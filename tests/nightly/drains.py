@@ -37,6 +37,14 @@ class Backend(NamedTuple):
     address: str
 
 
+def none_moved(counts: dict) -> None:
+    check(counts["moved"] == 0, f"{counts['moved']} calls of sessions went to other backends than their cookies say")
+
+
+def none_begun(counts: dict, name: str) -> None:
+    check(name not in counts["begun"], f"a session began on {name}, which drains: {counts['begun']}")
+
+
 class Drains:
     def __init__(self, world: World, rate: int) -> None:
         self._world, self._rate = world, rate
@@ -58,8 +66,7 @@ class Drains:
         staying = self._sessions().get(backend.name, 0)
         self._mark()
         eventually(lambda: self._has_calls(backend.name, staying), f"the sessions of {backend.name} and new ones call")
-        counts = self._mark()
-        check(backend.name not in counts["begun"], f"a session began on {backend.name}, which drains: {counts['begun']}")
+        none_begun(self._mark(), backend.name)
         self._write(gone=backend.address)
         eventually(lambda: backend.name not in self._sessions(), f"the sessions of {backend.name} move when it is gone")
         eventually(lambda: not is_connected_to(backend.address), f"nothing is connected to {backend.name} when it is gone")
@@ -97,7 +104,7 @@ class Drains:
         """What became of the calls since the last mark, in which no session had a reason to move."""
         counts = self._client.ask("mark")
         none_lost(counts, "drains")
-        check(counts["moved"] == 0, f"{counts['moved']} calls of sessions went to other backends than their cookies say")
+        none_moved(counts)
         self._calls_of_sessions += sum(counts["kept"].values())
         return counts
 

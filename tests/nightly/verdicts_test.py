@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tests the verdicts of the drivers with numbers that are made up: each has numbers that it takes, and
+numbers just beyond its gate."""
+
+import time
+import unittest
+from argparse import Namespace
+from contextlib import AbstractContextManager, nullcontext
+from types import SimpleNamespace
+
+from churn import CHURN_BASE, ROW, Churn, Live, all_served, all_taken, growth_of, judge_churn, judge_rate
+from drains import Drains, none_begun, none_moved
+from world import Failed, none_lost, rate_held
+
+MIB = 1 << 20
+
+
+def window(first: int, size: int) -> set[int]:
+    return {CHURN_BASE + number % ROW for number in range(first, first + size)}
+
+
+class VerdictTest(unittest.TestCase):
+    def fails(self, why: str) -> AbstractContextManager:
+        """A gate must not be met, with a text that matches `why`. Empty: it must be met."""
+        return self.assertRaisesRegex(Failed, why) if why else nullcontext()
+
+
+class CallsTest(VerdictTest):
+    COUNTS = {"sent": 9, "lost": 0, "left_out": 0, "failed": {}}
+
+    def test_no_call_may_be_lost_or_left_out(self) -> None:
+        for change, why in (({}, ""), ({"lost": 1, "failed": {"x": 1}}, "calls: 1 calls of 9 were lost: {'x': 1}"),
+                            ({"left_out": 1}, "calls: 1 calls were not sent")):
+            with self.subTest(change), self.fails(why):
+                none_lost({**self.COUNTS, **change}, "calls")
+
+    def test_a_rate_of_calls_is_held_by_95_percent(self) -> None:
+        rate_held({"sent": 9_500}, 1_000, 10)
+        with self.assertRaisesRegex(Failed, "9,499 calls in 10.0 s are too few for 1,000 a second"):
+            rate_held({"sent": 9_499}, 1_000, 10)
+
+    def test_sessions_stay_and_begin_elsewhere(self) -> None:
+        for moved, why in ((0, ""), (1, "1 calls of sessions went to other backends")):
+            with self.subTest(moved=moved), self.fails(why):
+                none_moved({"moved": moved})
+        for begun, why in (({"b": 7}, ""), ({"a": 1, "b": 7}, "a session began on a, which drains")):
+            with self.subTest(begun=begun), self.fails(why):
+                none_begun({"begun": begun}, "a")
+
+    def test_each_mark_of_a_drain_is_judged(self) -> None:
+        drains = Drains.__new__(Drains)
+        drains._calls_of_sessions = 0
+        for change, why in (({}, ""), ({"lost": 1}, "were lost"), ({"moved": 1}, "went to other backends")):
+            counts = {**self.COUNTS, "moved": 0, "kept": {"a": 2}, **change}
+            drains._client = SimpleNamespace(ask=lambda _, counts=counts: counts)
+            with self.subTest(change), self.fails(why):
+                drains._mark()
+        self.assertEqual(drains._calls_of_sessions, 2)
+
+
+class LiveTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.live = Live(CHURN_BASE, 100, settle=60)
+
+    def test_the_endpoints_that_stay_must_be_connected(self) -> None:
+        self.live.moved(10)
+        now = time.monotonic()
+        for first in (0, 10):
+            self.assertEqual(self.live.wrong(window(first, 100), now), "")
+        self.assertEqual(self.live.wrong(window(10, 90), now), "")
+        self.assertIn("1 endpoints that were there", self.live.wrong(window(11, 99), now))
+
+    def test_an_endpoint_that_went_long_ago_must_not_be_connected(self) -> None:
+        self.live.moved(10)
+        later = time.monotonic() + 61
+        self.assertEqual(self.live.wrong(window(10, 100), later), "")
+        self.assertIn("and 10 that went longer ago are", self.live.wrong(window(0, 110), later))
+        self.assertIn("10 endpoints that were there", self.live.wrong(window(0, 100), later))
+
+    def test_other_connections_do_not_count(self) -> None:
+        self.live.moved(ROW - 50)  # The row begins again behind its end.
+        connected = window(ROW - 50, 100)
+        self.assertTrue(self.live.is_exact(connected | {0x7F000001, CHURN_BASE - 1, CHURN_BASE + ROW}))
+        self.assertFalse(self.live.is_exact(connected - {CHURN_BASE}))
+
+
+class ChurnTest(VerdictTest):
+    def test_a_pick_without_an_endpoint_fails(self) -> None:
+        self.assertEqual(all_served({"picks": 9, "unserved": 0})["picks"], 9)
+        with self.assertRaisesRegex(Failed, "1 picks of 9 found no endpoint"):
+            all_served({"picks": 9, "unserved": 1})
+
+    def test_endpoints_picks_and_memory_are_judged(self) -> None:
+        good = {"replaced": 1_620_000, "ratio": 2.0, "growth": MIB}
+        for change, why in (({}, ""), ({"replaced": 1_619_999}, "fewer than a tenth"), ({"ratio": 2.01}, "p99 of picks is 2.0 times"),
+                            ({"growth": MIB + 1}, "more than 1 MiB a minute: figures")):
+            with self.subTest(change), self.fails(why):
+                judge_churn(Namespace(seconds=1800.0, endpoints=10_000), **{**good, **change}, figures="figures")
+
+    def test_memory_is_not_judged_in_less_than_half_an_hour(self) -> None:
+        judge_churn(Namespace(seconds=1799.0, endpoints=10), 1_799, 1.0, 9 * MIB, "")
+
+    def test_memory_of_the_warm_up_does_not_count(self) -> None:
+        samples = [(float(second), 9e6 * second) for second in range(25)]
+        self.assertAlmostEqual(growth_of([*samples, *((float(second), 3.0 * second) for second in range(25, 100))], 100), 180)
+
+    def test_speed_and_memory_are_judged_on_demand(self) -> None:
+        for judge, slowest, why in ((True, 200, ""), (True, 201, "p99 of picks"), (False, 201, "")):
+            churn = Churn.__new__(Churn)
+            churn._options = Namespace(seconds=60.0, burst_seconds=2.0, endpoints=10, settle=5.0, judge=judge)
+            churn._client = SimpleNamespace(ask=lambda *_: {"picks": 9, "unserved": 0, "p99_ns": 100})
+            churn._site = SimpleNamespace(is_exact=lambda: True, finish=lambda _: 9)
+            churn._world = SimpleNamespace(end=lambda _: None)
+            churn._memory = [(float(second), 7.0) for second in range(60)]
+            churn._flood = lambda _: "a burst"
+            churn._replace = lambda _, p99=slowest: {"replaced": 60, "p99_ns": p99}
+            with self.subTest(judge=judge, slowest=slowest), self.fails(why):
+                self.assertIn("1 minutes: 9 calls, 60 endpoints replaced; a burst;", churn.run())
+
+    def test_updates_come_at_nine_tenths_of_their_rate(self) -> None:
+        for updates, why in ((9_000, ""), (8_999, "8,999 updates took 10.0 s")):
+            with self.subTest(updates), self.fails(why):
+                judge_rate({"updates": updates, "seconds": 10.0})
+
+    def test_updates_are_taken_on_one_stream(self) -> None:
+        for nacks, streams, applied, why in ((0, 1, 50, ""), (1, 1, 50, "1 updates were refused"), (0, 2, 50, "needed 2 streams"),
+                                             (0, 1, 51, "51 configurations came of 50 updates")):
+            with self.subTest(why), self.fails(why):
+                all_taken({"updates": 50}, {"nacks": nacks, "streams": streams}, applied)
+
+
+if __name__ == "__main__":
+    unittest.main()
