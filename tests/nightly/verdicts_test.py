@@ -8,12 +8,17 @@ import unittest
 from argparse import Namespace
 from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
+from typing import Callable
+from unittest import mock
 
+import exhaustion
 from churn import CHURN_BASE, ROW, Churn, Live, all_served, all_taken, growth_of, judge_churn, judge_rate
 from drains import Drains, none_begun, none_moved
-from world import Failed, none_lost, rate_held
+from exhaustion import is_ahead, malloc_counted, malloc_held
+from world import Failed, check, none_lost, rate_held
 
 MIB = 1 << 20
+COUNTS = {"sent": 9, "lost": 0, "left_out": 0, "failed": {}}
 
 
 def window(first: int, size: int) -> set[int]:
@@ -27,13 +32,11 @@ class VerdictTest(unittest.TestCase):
 
 
 class CallsTest(VerdictTest):
-    COUNTS = {"sent": 9, "lost": 0, "left_out": 0, "failed": {}}
-
     def test_no_call_may_be_lost_or_left_out(self) -> None:
         for change, why in (({}, ""), ({"lost": 1, "failed": {"x": 1}}, "calls: 1 calls of 9 were lost: {'x': 1}"),
                             ({"left_out": 1}, "calls: 1 calls were not sent")):
             with self.subTest(change), self.fails(why):
-                none_lost({**self.COUNTS, **change}, "calls")
+                none_lost({**COUNTS, **change}, "calls")
 
     def test_a_rate_of_calls_is_held_by_95_percent(self) -> None:
         rate_held({"sent": 9_500}, 1_000, 10)
@@ -52,7 +55,7 @@ class CallsTest(VerdictTest):
         drains = Drains.__new__(Drains)
         drains._calls_of_sessions = 0
         for change, why in (({}, ""), ({"lost": 1}, "were lost"), ({"moved": 1}, "went to other backends")):
-            counts = {**self.COUNTS, "moved": 0, "kept": {"a": 2}, **change}
+            counts = {**COUNTS, "moved": 0, "kept": {"a": 2}, **change}
             drains._client = SimpleNamespace(ask=lambda _, counts=counts: counts)
             with self.subTest(change), self.fails(why):
                 drains._mark()
@@ -128,6 +131,63 @@ class ChurnTest(VerdictTest):
                                              (0, 1, 51, "51 configurations came of 50 updates")):
             with self.subTest(why), self.fails(why):
                 all_taken({"updates": 50}, {"nacks": nacks, "streams": streams}, applied)
+
+
+class ExhaustionTest(VerdictTest):
+    def test_a_shim_that_counts_no_bytes_fails(self) -> None:
+        for live_bytes, why in ((4_836_736, ""), (1_024_000, ""), (1_023_999, "1,023,999 bytes of malloc for 1,000 endpoints"),
+                                (0, "0 bytes"), (-5, "-5 bytes")):
+            with self.subTest(live_bytes), self.fails(why):
+                malloc_counted(live_bytes, 1_000)
+
+    def test_malloc_may_not_fail(self) -> None:
+        for refused, why in ((0, ""), (1, "malloc failed 1 times")):
+            with self.subTest(refused), self.fails(why):
+                malloc_held(refused)
+
+    def test_a_clock_that_is_not_stepped_fails(self) -> None:
+        now = 1_796_041_916.0
+        for hours, ahead, is_right in ((1, 3_599.98, True), (1, 0.0, False), (1, 2_999.0, False), (1, 4_201.0, False),
+                                       (1, -3_600.0, False), (0, -0.5, True), (0, 3_600.0, False), (0, -601.0, False)):
+            with self.subTest(hours=hours, ahead=ahead):
+                self.assertEqual(is_ahead(now + ahead, now, hours), is_right)
+        self.assertFalse(is_ahead(0.0, now, 0), "there is no metric")
+
+    def run_kind(self, kind: str, numbers: dict[str, int], serve: Callable[..., None], metric: Callable[..., float]) -> None:
+        """Runs a kind of S18 with `numbers` in place of the shim's file, and without a process."""
+        faults = SimpleNamespace(get=numbers.__getitem__, set=numbers.__setitem__)
+        client = SimpleNamespace(metric=metric, ask=lambda _: {}, counts=lambda: COUNTS, is_ready=lambda: True)
+        site = SimpleNamespace(client=client, faults=faults, serve=serve, first_address="127.0.0.1:1", go_on=lambda _: None,
+                               is_unready=lambda: True, calls=lambda _: 7)
+
+        def step(_: object, by_ns: int) -> None:
+            numbers["clock_offset_ns"] += by_ns
+
+        def at_once(holds: Callable[[], bool], why: str) -> None:
+            check(holds(), why)
+
+        with mock.patch.multiple(exhaustion, Site=lambda *_, **__: site, wait_over_step=step, eventually=at_once):
+            self.assertEqual(exhaustion.KINDS[kind](None, 2, Namespace(endpoints=1_000)), 7)
+
+    def test_each_step_of_the_clock_must_be_seen(self) -> None:
+        for seen, why in ((1.0, ""), (0.0, "a clock that is ahead by 1 h"), (0.5, "a clock that is ahead by 1 h")):
+            numbers = {"clock_offset_ns": 0}
+            with self.subTest(seen=seen), self.fails(why):
+                self.run_kind("clock", numbers, lambda *_: None,
+                              lambda _, seen=seen, numbers=numbers: time.time() + seen * numbers["clock_offset_ns"] / 1e9)
+
+    def test_the_limit_of_malloc_must_be_seen(self) -> None:
+        for live_bytes, refused, why in ((4_836_736, 0, ""), (0, 0, "0 bytes of malloc"), (4_836_736, 1, "malloc failed 1 times")):
+            served: list[int] = []
+            numbers = {"live_bytes": live_bytes, "refused": refused, "most_bytes": 0}
+
+            def metric(name: str, served: list[int] = served, **_: str) -> float:
+                return sum(size > 1_000 for size in served) if "rejected" in name else served[-1]
+
+            with self.subTest(live_bytes=live_bytes, refused=refused), self.fails(why):
+                self.run_kind("memory", numbers, lambda _, *more, served=served: served.append(
+                    len(more[-1]["endpoints"][0]["lb_endpoints"])), metric)
+            self.assertEqual(numbers["most_bytes"], 256 * MIB)
 
 
 if __name__ == "__main__":
