@@ -15,6 +15,7 @@ import exhaustion
 from churn import CHURN_BASE, ROW, Churn, Live, all_served, all_taken, growth_of, judge_churn, judge_rate
 from drains import Drains, none_begun, none_moved
 from exhaustion import is_ahead, malloc_counted, malloc_held
+from soak import Held, Soak, after_warm_up, is_flat, judge_memory
 from world import Failed, check, none_lost, rate_held
 
 MIB = 1 << 20
@@ -131,6 +132,40 @@ class ChurnTest(VerdictTest):
                                              (0, 1, 51, "51 configurations came of 50 updates")):
             with self.subTest(why), self.fails(why):
                 all_taken({"updates": 50}, {"nacks": nacks, "streams": streams}, applied)
+
+
+class SoakTest(VerdictTest):
+    def test_a_few_descriptors_and_threads_more_are_allowed(self) -> None:
+        before = Held(24, 27)
+        for now, is_right in ((before, True), (Held(30, 33), True), (Held(3, 3), True), (Held(31, 27), False), (Held(24, 34), False)):
+            with self.subTest(now):
+                self.assertEqual(is_flat(before, now), is_right)
+
+    def test_memory_grows_by_less_than_1_mib_an_hour(self) -> None:
+        """After the warm-up an hour has 2,700 s."""
+        three = [(0.0, 0.0)] * 3
+        for seconds, growth, why in ((2_700, 0.74, ""), (2_700, 0.75, "1 MiB an hour or more: figures"), (64_800, 17.9, ""),
+                                     (64_800, 18, "1 MiB an hour"), (360, 0.74, ""), (360, 0.75, "1 MiB an hour")):
+            with self.subTest(seconds=seconds, growth=growth), self.fails(why):
+                judge_memory(three, growth * MIB, seconds, "figures")
+        with self.fails("2 samples of memory, too few"):
+            judge_memory(three[:2], 0, 2_700, "")
+
+    def test_a_quarter_of_the_time_is_no_sample(self) -> None:
+        self.assertEqual(after_warm_up([(24.9, 1), (25.0, 2), (99.0, 3)], 100), [(25.0, 2), (99.0, 3)])
+
+    def test_the_end_of_a_soak_is_judged(self) -> None:
+        slow, grown = {"sent": 949_000}, [(float(second), 1.01 * second * MIB / 3_600.0) for second in range(3_600)]
+        for judge, change, memory, why in (
+                (True, {}, [(second, 7.0) for second, _ in grown], ""), (False, slow, grown, ""), (False, {"lost": 1}, grown, "were lost"),
+                (True, slow, grown, "949,000 calls in"), (True, {}, grown, r"memory \+0.76 MiB in 45.0 minutes after"), (True, {}, [], "too few")):
+            soak = Soak.__new__(Soak)
+            soak._rate, soak._done = 1_000, {"kill plane": 2}
+            counts = {**COUNTS, "sent": 1_000_000, "ok": 1_000_000, **change}
+            soak._client = SimpleNamespace(begun=time.monotonic() - 1_000, finish=lambda counts=counts: counts)
+            soak._held = lambda: Held(25, 28)
+            with self.subTest(why, judge=judge), self.fails(why):
+                self.assertIn("24 descriptors, then 25; 27 threads, then 28", soak._verdict(Held(24, 27), memory, 3_600.0, judge))
 
 
 class ExhaustionTest(VerdictTest):
