@@ -188,6 +188,14 @@ class PartsTest(unittest.TestCase):
             line = f"  killed             60.0 s {calls:9}         0     14431.1 ms     56.5 s"
             self.assertEqual(why_failed(command, line, 0) == "", is_enough, calls)
 
+    def test_benchmarks_of_a_night_have_a_bound(self) -> None:
+        rows = (ROOT / "tests" / "bench" / "rows.py").read_text(encoding="utf-8")
+        measured = {one.name: command.words for one in PARTS for command in one.commands(1) if "bench" in command.words}
+        self.assertEqual(set(measured), {"S15", "recording"})
+        for words in measured.values():
+            self.assertIn("--gate", words)
+            self.assertRegex(rows, rf'Row\("{words[-1]}", [^)]*(Target|AtLeast)\(')
+
     def test_a_short_run_is_not_judged(self) -> None:
         judged = {hours: [one.name for one in PARTS for command in one.commands(amount_of(one, hours))
                           if "--judge" in command.words] for hours in (0.1, 1, FULL_HOURS)}
