@@ -198,7 +198,7 @@ class Churn:
         return f"{calls:,} calls, {burst['updates']:,} updates in {burst['seconds']:.1f} s, {applied:,.0f} configurations of them"
 
 
-def main(arguments: list[str]) -> int:
+def options_of(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="churn.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--build", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--seconds", type=float, default=1800.0)
@@ -206,7 +206,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--endpoints", type=int, default=10_000)
     parser.add_argument("--settle", type=float, default=5.0, help="seconds until connections follow the endpoints")
     parser.add_argument("--judge", action="store_true", help="rates, picks and memory, too")
-    options = parser.parse_args(arguments)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str]) -> int:
+    options = options_of(arguments)
 
     def body() -> str:
         # Connections to endpoints that have gone may stay for the time of --settle.
@@ -214,7 +218,7 @@ def main(arguments: list[str]) -> int:
         with World(Programs.of_build(options.build.resolve())) as world:
             return Churn(world, options).run()
 
-    return run_part(body, parser.prog)
+    return run_part(body, "churn.py")
 
 
 if __name__ == "__main__":

@@ -284,7 +284,7 @@ KINDS: dict[str, Callable[[World, int, argparse.Namespace], int]] = {
     "files": files, "memory": memory, "disk": disk, "clock": clock, "names": names}
 
 
-def main(arguments: list[str]) -> int:
+def options_of(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="exhaustion.py", description=__doc__,
                                      formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--build", type=Path, required=True, metavar="FOLDER")
@@ -295,16 +295,22 @@ def main(arguments: list[str]) -> int:
     for kind in options.kinds:
         if kind not in KINDS:
             parser.error(f"there is no kind '{kind}'. There are: {', '.join(KINDS)}")
+    options.kinds = options.kinds or list(KINDS)
+    return options
+
+
+def main(arguments: list[str]) -> int:
+    options = options_of(arguments)
 
     def body() -> str:
         lines = []
-        for kind in options.kinds or KINDS:
+        for kind in options.kinds:
             with World(Programs.of_build(options.build.resolve())) as world:
                 calls = KINDS[kind](world, options.rounds, options)
             lines.append(f"{options.rounds} rounds of {kind}: {calls:,} calls, 0 lost")
         return "\n".join(lines)
 
-    return run_part(body, parser.prog)
+    return run_part(body, "exhaustion.py")
 
 
 if __name__ == "__main__":

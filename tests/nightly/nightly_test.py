@@ -14,11 +14,14 @@ from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
+import churn
+import exhaustion
 import includes
 import nightly
 import parts
 from parts import FUZZ_TARGETS, PARTS, RESOURCES_A_SECOND, Command, Part
 from plan import FULL_HOURS, Result, State, amount_of, count_of, counts, state_as_data, state_from, verdict_of, why_failed
+from soak import Soak
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (Path(__file__).parent / "README.md").read_text(encoding="utf-8")
@@ -38,6 +41,22 @@ def part(name: str, *commands: Command, gate: int = 1, **how) -> Part:
 SAID = (("--seeds", "{:d} passed, 0 failed"), ("max_success", "OK, passed {:d} tests"), ("--drains", "{:,} drains ("),
         ("--reloads", "{:,} reloads ("), ("--rounds", "{:d} rounds of files"), ("--states", "{:d} states, depth 13"),
         ("--count", "24 of {:d} mutants were killed"))
+
+
+# What the plan demands of a whole night, as a program or driver gets it. said_by() repeats numbers, so
+# it would also take others.
+DEMANDED = {
+    "S6": ["asan", "tsan"],
+    "S7": ["demo --drill control-plane --kill-seconds 60 --rps 1000 --seed {seed}"],
+    "S13": ["drains --drains 1000 --rate 1000 --judge"],
+    "S14": ["churn --seconds 1800 --burst-seconds 60 --judge"],
+    "S15": ["bench --gate --pairs 10 --seconds 60 overload_goodput"],
+    "S16": ["soak --seconds 3600 --rate 1000 --seed {seed} --judge"],
+    "S17": ["upgrade --reloads 1000 --drains 100 --sessions"],
+    "S18": ["exhaustion --rounds 20"],
+    "orders": ["leaves --states 500000", "returns --mailboxes all --states 500000", "calls"],
+    "recording": ["bench --gate --pairs 10 record_cpu_1000"],
+}
 
 
 def said_by(words: list[str], environment: dict[str, str]) -> str:
@@ -174,6 +193,22 @@ class PartsTest(unittest.TestCase):
         self.assertEqual(unmeasured, set(re.findall(r"`(.*?)`", re.search(r"The programs of (.*?)print none", README, re.DOTALL)[1])))
         for name, words in (("S2", "--twice"), ("S10", "--faults"), ("mutation", f"--at-least {percent_killed()}")):
             self.assertIn(words, next(one for one in PARTS if one.name == name).commands(1)[0].line())
+
+    def test_a_part_does_what_the_plan_demands(self) -> None:
+        commands = {one.name: one.commands(one.gate) for one in PARTS}
+        for name, lines in DEMANDED.items():
+            words = [" ".join(command.words[1:]) for command in commands[name]]
+            self.assertEqual([re.sub(r"^tests/nightly/(\w+)\.py --build build/release", r"\1", line) for line in words], lines)
+        self.assertEqual(commands["orders"][-1].says, ", complete$", "the story that is told to its end")
+
+    def test_drivers_do_what_the_plan_demands(self) -> None:
+        churned = churn.options_of(["--build", "release"])
+        self.assertEqual((churned.endpoints, churn.TENTH, churned.settle, churn.BURST_UPDATES), (10_000, 10, 5.0, 1_000))
+        self.assertEqual((exhaustion.MOST_BYTES, exhaustion.HOUR_NS), (256 << 20, 3_600 * 10**9))
+        self.assertEqual(exhaustion.options_of(["--build", "release"]).kinds, ["files", "memory", "disk", "clock", "names"])
+        self.assertEqual(sorted(fault.__name__ for fault in Soak.FAULTS), [
+            "_drain_backend", "_end_backend", "_kill_backend", "_kill_cluster", "_kill_plane", "_other_cluster",
+            "_refused_update", "_stop_backend", "_stop_plane", "_wrong_file"])
 
     def test_a_run_is_worth_what_it_does(self) -> None:
         for one in PARTS:

@@ -190,13 +190,11 @@ class Soak:
     # --- the faults ---
 
     def _round(self) -> None:
-        faults: list[Callable[[], None]] = [
-            self._kill_backend, self._kill_cluster, self._end_backend, self._stop_backend, self._drain_backend,
-            self._other_cluster, self._kill_plane, self._stop_plane, self._wrong_file, self._refused_update]
+        faults = list(self.FAULTS)
         self._random.shuffle(faults)
         for fault in faults:
             name = fault.__name__.removeprefix("_").replace("_", " ")
-            fault()
+            fault(self)
             self._calls_reach(*self._of("first"))
             none_lost(self._client.counts(), f"after '{name}'")
             self._done[name] += 1
@@ -273,6 +271,9 @@ class Soak:
         self._write()
         eventually(lambda: self._client.metric("signalbox_xds_resources", cache_state="nacked_but_cached") == 0,
                    "the client has taken the cluster again")
+
+    FAULTS = (_kill_backend, _kill_cluster, _end_backend, _stop_backend, _drain_backend, _other_cluster, _kill_plane,
+              _stop_plane, _wrong_file, _refused_update)
 
     def _leaves_and_returns(self, backend: Backend) -> None:
         """Waits until the client has the update without the backend, and puts the backend back."""

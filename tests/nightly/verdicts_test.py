@@ -3,9 +3,11 @@
 """Tests the verdicts of the drivers with numbers that are made up: each has numbers that it takes, and
 numbers just beyond its gate."""
 
+import random
 import time
 import unittest
 from argparse import Namespace
+from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
 from typing import Callable
@@ -153,6 +155,19 @@ class SoakTest(VerdictTest):
 
     def test_a_quarter_of_the_time_is_no_sample(self) -> None:
         self.assertEqual(after_warm_up([(24.9, 1), (25.0, 2), (99.0, 3)], 100), [(25.0, 2), (99.0, 3)])
+
+    def test_each_fault_of_a_round_comes_once_and_is_judged(self) -> None:
+        def _one(_: Soak) -> None: ...
+        def _other(_: Soak) -> None: ...
+
+        for lost, why in ((0, ""), (1, "after 'o.*': 1 calls of 9 were lost")):
+            soak = Soak.__new__(Soak)
+            soak._random, soak._done = random.Random(1), Counter()
+            soak._client = SimpleNamespace(counts=lambda lost=lost: {**COUNTS, "lost": lost})
+            soak._of, soak._pause = lambda _: [], lambda _: None
+            with self.subTest(lost=lost), self.fails(why), mock.patch.object(Soak, "FAULTS", (_one, _other)):
+                soak._round()
+                self.assertEqual(soak._done, {"one": 1, "other": 1})
 
     def test_the_end_of_a_soak_is_judged(self) -> None:
         slow, grown = {"sent": 949_000}, [(float(second), 1.01 * second * MIB / 3_600.0) for second in range(3_600)]
