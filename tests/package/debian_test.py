@@ -1,20 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tests the Debian packages that cpack makes of this build tree: their files, dependencies, man
-pages, changelog and licences, and lintian's findings. Also tests the container's list of files."""
+pages, changelog and licences, and lintian's findings. Also tests the container's list of files, and
+the verdict of bare_root.py."""
 
+import argparse
+import contextlib
 import gzip
+import io
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
 
-from bare_root import PATH, stages
+import bare_root
 from installed import BUILD, CHECKOUT, outside, run
 
 sys.path.insert(0, str(CHECKOUT / "conf/debian"))
@@ -209,16 +214,16 @@ class ContainerTest(unittest.TestCase):
     """bare_root.py runs the last stage. No test has a container engine, which would build both."""
 
     def test_each_command_exists(self) -> None:
-        lines = [said for stage in stages() for word, said in stage if word == "RUN"]
-        self.assertEqual(len(stages()), len(lines))
+        lines = [said for stage in bare_root.stages() for word, said in stage if word == "RUN"]
+        self.assertEqual(len(bare_root.stages()), len(lines))
         for words in (shlex.split(command) for line in lines for command in line.split("&&")):
             with self.subTest(command=words):
-                self.assertTrue((CHECKOUT / words[0]).is_file() or shutil.which(words[0], path=PATH))
+                self.assertTrue((CHECKOUT / words[0]).is_file() or shutil.which(words[0], path=bare_root.PATH))
                 if words[0] == "./run":
                     run(CHECKOUT / "run", "help", *words[1:])
 
     def test_the_container_copies_all_that_the_build_reads(self) -> None:
-        copied = {file for word, said in stages()[0] if word == "COPY" for file in said.split()[:-1]}
+        copied = {file for word, said in bare_root.stages()[0] if word == "COPY" for file in said.split()[:-1]}
         entries = {p.name for p in CHECKOUT.iterdir() if p.name != "build" and not p.name.startswith(".") and p.suffix != ".md"}
         self.assertEqual(entries | {"*.md"}, copied)
 
@@ -227,6 +232,29 @@ class BareRootTest(unittest.TestCase):
     def test_packages_that_are_not_there_are_named(self) -> None:
         said = run(sys.executable, "-B", CHECKOUT / "tests/package/bare_root.py", "a.deb", fails=True)
         self.assertRegex(said, "^bare_root: (there are not two packages: run ./run package|a root folder|there is no mmdebstrap)")
+
+    def played(self, *steps: mock.Mock, make: mock.Mock) -> tuple[int, str]:
+        """The exit status and the output of main() with these steps. No root is made."""
+        with tempfile.TemporaryDirectory() as folder, io.StringIO() as said:
+            options = argparse.Namespace(packages=[], root=Path(folder) / "root")
+            with mock.patch.multiple(bare_root, arguments=lambda: options, make=make, release=lambda: "debian", STEPS=steps), \
+                    contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), self.assertRaises(SystemExit) as end:
+                bare_root.main()
+            self.assertFalse(options.root.exists())
+            return end.exception.code, said.getvalue()
+
+    def test_steps_that_fail_are_told_and_the_others_are_played(self) -> None:
+        passing = mock.Mock(__name__="the_first")
+        failing = mock.Mock(__name__="the_second", side_effect=AssertionError("not so"))
+        broken = mock.Mock(side_effect=subprocess.CalledProcessError(1, "mmdebstrap"))
+        begin = "bare_root: a bare root, and the packages in it\n"
+        first, second = "bare_root: the first\n", "bare_root: the second\nbare_root: FAILED: not so\n"
+        for steps, make, status, told in (
+                ((passing, passing), mock.Mock(), 0, f"{first}{first}2 steps in a bare debian, 0 failed\n"),
+                ((failing, passing, failing), mock.Mock(), 1, f"{second}{first}{second}3 steps in a bare debian, 2 failed\n"),
+                ((passing,), broken, 1, f"bare_root: FAILED: {broken.side_effect}\n1 steps in a bare debian, 1 failed\n")):
+            with self.subTest(told):
+                self.assertEqual((status, begin + told), self.played(*steps, make=make))
 
 
 class ChangelogTest(unittest.TestCase):
