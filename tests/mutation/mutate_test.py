@@ -39,8 +39,26 @@ int f(int a, int b) {
 VALUES = {"State": ["kConnecting", "kIdle", "kReady"]}
 
 
-def lines_of(kind: str) -> list[tuple[int, str]]:
-    return [(one.line, one.after.strip()) for one in mutants_of("a.cpp", TEXT, VALUES) if one.kind == kind]
+# Lines of code, and what becomes of each by the mutations of a kind.
+LINES = {
+    "relational": {"f(a < b);": ["f(a <= b);"], "f(a <= b);": ["f(a < b);"], "f(a > b);": ["f(a >= b);"], "f(a >= b);": ["f(a > b);"],
+                   "f(a == b);": ["f(a != b);"], "f(a != b);": ["f(a == b);"]},
+    "logical": {"f(a && b);": ["f(a || b);"], "f(a || b);": ["f(a && b);"]},
+    "arithmetic": {"f(a + b);": ["f(a - b);"], "f(a - b);": ["f(a + b);"], "a += b;": ["a -= b;"], "a -= b;": ["a += b;"],
+                   "++a;": ["--a;"], "--a;": ["++a;"], "f(a--);": ["f(a++);"]},
+    "constant": {"f(true);": ["f(false);"], "f(false);": ["f(true);"], "f(is_true, true_);": []},
+    "boundary": {"f(0);": ["f(1);"], "f(1);": ["f(2);", "f(0);"], "f(a1, 2.5, 0x1f);": []},
+    "negation": {"if (f(a)) g();": ["if (!(f(a))) g();"], "if (int a = f(); a) g();": []},
+    "enum": {"f(State::kIdle);": ["f(State::kReady);"], "f(State::kReady);": ["f(State::kConnecting);"], "f(Other::kOne);": []},
+    "early return": {"if (a) return;": [""], "if (a) return b;": [""], "if (a) co_return;": [""], "if (a) co_return b;": [""],
+                     "if (a) continue;": [""], "if (a) break;": [""], "continue;": [], "return a;": []},
+    "statement": {"f(a);": [""], "a.b->c(d);": [""], "a = b;": [""], "a += b;": [""], "a -= b;": [""], "a |= b;": [""],
+                  "int a = b;": []},
+}
+
+
+def lines_of(kind: str, text: str = TEXT) -> list[tuple[int, str]]:
+    return [(one.line, one.after.strip()) for one in mutants_of("a.cpp", text, VALUES) if one.kind == kind]
 
 
 class MenuTest(unittest.TestCase):
@@ -58,6 +76,12 @@ class MenuTest(unittest.TestCase):
         ]:
             with self.subTest(kind):
                 self.assertEqual(lines_of(kind), wanted)
+
+    def test_the_menu_line_by_line(self) -> None:
+        for kind, lines in LINES.items():
+            for line, wanted in lines.items():
+                with self.subTest(kind, line=line):
+                    self.assertEqual(lines_of(kind, f"  {line}"), [(1, after) for after in wanted])
 
     def test_comments_strings_invariants_and_what_stands_at_the_margin_are_left_alone(self) -> None:
         self.assertFalse({one.line for one in mutants_of("a.cpp", TEXT, VALUES)} & {1, 2, 3, 4, 6, 11, 12, 13, 14, 16, 17})
@@ -117,7 +141,8 @@ class DrawTest(unittest.TestCase):
         self.assertEqual(mutate.programs_for(mutate.ROOT, "lb/tree/priority.hpp"), [near, rest])
         near, rest = mutate.programs_for(mutate.ROOT, "xds/client/client_core.cpp")
         self.assertIn("xds_client_test", near)
-        self.assertIn("fuzz_ads", rest)
+        self.assertEqual({name for name in rest if name.startswith("fuzz_")},
+                         {"fuzz_ads", "fuzz_fallback", "fuzz_cluster", "fuzz_response"})
         self.assertFalse(any(name.startswith("lb_") for name in [*near, *rest]))
 
 
@@ -287,6 +312,10 @@ class JudgeTest(unittest.TestCase):
     def test_too_many_survivors_or_no_mutants_fail(self) -> None:
         one = Mutant("a.cpp", 1, "enum", "a", "b")
         self.assertEqual([mutate.judge(killed, [one] * alive, 92)[1] for killed, alive in [(23, 2), (22, 3), (0, 0)]], [0, 1, 1])
+
+    def test_a_run_has_30_mutants_of_the_first_seed_and_kills_92_of_100(self) -> None:
+        options = mutate.parse([])
+        self.assertEqual((options.count, options.seed, options.at_least), (30, 1, 92.0))
 
     def test_wrong_arguments_are_refused(self) -> None:
         for arguments in (["--count", "0"], ["--seed", "x"], ["polka"]):
