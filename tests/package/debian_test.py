@@ -115,6 +115,12 @@ class DebianTest(unittest.TestCase):
         self.assertEqual(set(), {relation.split()[0] for relation in relations} - set(build))
         self.assertEqual(f"signalbox-tools (= {self.version()}-0upstream1)", self.field("libsignalbox-dev", "Recommends"))
 
+    def test_a_program_is_built_against_the_version_of_caf(self) -> None:
+        here = run("dpkg-query", "-W", "-f", "${Version}", "libcaf-dev")
+        major, minor, patch = map(int, re.match(r"(\d+)\.(\d+)\.(\d+)", here).groups())
+        self.assertIn(f", libcaf-dev (>= {major}.{minor}.{patch}), libcaf-dev (<< {major}.{minor}.{patch + 1}~), ",
+                      f", {self.field('libsignalbox-dev', 'Depends')}, ")
+
     def test_each_package_has_its_changelog_and_copyright(self) -> None:
         wanted = changelog.items_of((CHECKOUT / "CHANGELOG.md").read_text(encoding="utf-8").split("## [", 1)[1])
         for package, tree in self.trees.items():
