@@ -147,10 +147,10 @@ class ExamplesTest(unittest.TestCase):
         return process
 
     @contextlib.contextmanager
-    def backend(self) -> Iterator[str]:
-        """A running backend's address."""
-        with serving(self.prefix / "bin/signalbox", "backend", "--cluster", "orders", "--name", "a",
-                     "--listen", "127.0.0.1:0") as process:
+    def backend(self, *enter: object, **environment: str) -> Iterator[str]:
+        """A running backend's address. `enter`: the program that runs the backend."""
+        with serving(*enter, self.prefix / "bin/signalbox", "backend", "--cluster", "orders", "--name", "a",
+                     "--listen", "127.0.0.1:0", **environment) as process:
             yield json.loads(process.stdout.readline())["address"]
 
     # --- what is there ---------------------------------------------------------------------------
@@ -265,9 +265,11 @@ class ExamplesTest(unittest.TestCase):
 
     def test_opentelemetry_sends_the_spans_of_calls(self) -> None:
         """Checks the spans of a call that succeeds, and of a call that fails, as the example sends
-        them to a collector (gRFCs A72, A121)."""
+        them to a collector (gRFCs A72, A121), and the header by which a server knows them."""
         traced_call = self.program("opentelemetry", "traced_call")
-        with Collector() as collector, self.backend() as endpoint:
+        headers = self.folder / "headers"  # gRPC's own log of what the backend receives.
+        logged = {"LOG": str(headers), "GRPC_TRACE": "chttp2_hpack_parser", "GRPC_VERBOSITY": "debug"}
+        with Collector() as collector, self.backend("sh", "-c", 'exec "$0" "$@" 2> "$LOG"', **logged) as endpoint:
             world = self.world("opentelemetry", {"50051": endpoint.rsplit(":", 1)[1]})
             method = "signalbox.demo.v1.Orders/Place"
             self.assertEqual(["OK"], results(run(traced_call, collector.url, "xds:///orders", f"/{method}", **world)))
@@ -275,6 +277,8 @@ class ExamplesTest(unittest.TestCase):
             [attempt] = [s for s in collector.spans if s["name"] == f"Attempt.{method}"]
             delays = [s for s in collector.spans if s["name"] == "Delay"]
             self.assertEqual(len(collector.spans), 2 + len(delays))
+            self.assertEqual([f"00-{call['traceId']}-{attempt['spanId']}-01"],
+                             re.findall(r" traceparent: (\S+)", text_of(headers)))
             self.assertEqual("", call["parentSpanId"])
             self.assertEqual(call["spanId"], attempt["parentSpanId"])
             self.assertEqual({"previous-rpc-attempts": 0, "transparent-retry": False, "server.address": endpoint},
