@@ -118,6 +118,7 @@ install(FILES "${generated}/shared/signalbox.pc" DESTINATION "${CMAKE_INSTALL_LI
 install(DIRECTORY conf/demo conf/plan conf/quickstart DESTINATION "${CMAKE_INSTALL_DOCDIR}/conf" COMPONENT dev)
 install(FILES conf/bootstrap.example.json conf/bootstrap.file.example.json
   DESTINATION "${CMAKE_INSTALL_DOCDIR}/conf" COMPONENT dev)
+install(DIRECTORY examples DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT dev PATTERN build EXCLUDE)
 
 # Installs three documents, all files that they link to, all files that those files link to, and so
 # on.

@@ -3,6 +3,9 @@
 // OtlpObserver — sends the spans of gRFCs A72 and A121 to an OpenTelemetry collector.
 //
 //   signalbox ─▶ events ─▶ OtlpTrace ─▶ [OtlpObserver] ─ a thread, batches ─▶ POST /v1/traces, JSON
+//
+// With opentelemetry-cpp, begin and end its spans in the same events. The thread's current span in
+// call_began() is the parent.
 
 #pragma once
 

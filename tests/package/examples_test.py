@@ -27,6 +27,7 @@ from shell import Shell
 
 HERE = Path(__file__).resolve().parent
 MOST_LINES = 150  # Of C++ in an example, without blank lines and comments.
+MOST_README_LINES = 10  # Of an example's README, without blank lines.
 PROGRAMS = {"admin": "server", "custom_policy": "pick", "failover": "failover", "http": "http_client",
             "opentelemetry": "traced_call", "sessions": "session"}
 BUILD_LINE = "    cmake -B build && cmake --build build\n"
@@ -162,6 +163,8 @@ class ExamplesTest(unittest.TestCase):
         for name in PROGRAMS:
             lines = [line for file in (self.installed / name).glob("*.[ch]pp") for line in text_of(file).splitlines()]
             self.assertLessEqual(sum(not re.fullmatch(r"\s*(//.*)?", line) for line in lines), MOST_LINES, name)
+            readme = text_of(self.installed / name / "README.md").splitlines()
+            self.assertLessEqual(sum(map(bool, readme)), MOST_README_LINES, name)
 
     # --- the READMEs -----------------------------------------------------------------------------
 
