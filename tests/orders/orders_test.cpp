@@ -175,6 +175,26 @@ TEST_CASE("orders: other faults are found by the rules that they break",
   CHECK(report.trace.size() == row.steps);
 }
 
+TEST_CASE("orders: a wrong publication is found in five steps", "[orders]") {
+  struct Row {
+    Plant plant;
+    const char* broken;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {Plant::kSequenceStays, "thrown: the sequence rises with each publication"},
+      {Plant::kGenerationIsLost, "thrown: the generation of publications never falls"},
+      {Plant::kRoutesAreLost, "thrown: a target that has had routes keeps routes"},
+  }));
+  CAPTURE(row.broken);
+  const Report report = explore(with("calls", row.plant), {.depth = 5});
+  CHECK(report.broken == row.broken);
+  CHECK(
+      report.trace ==
+      after_beginning(
+          3, {"endpoint a1 connects", "the channel takes the state READY of root, generation 1"}));
+}
+
 // The step that throws changes nothing, so the state behind it is one that was seen.
 TEST_CASE("orders: a step that throws is found, whatever it throws", "[orders]") {
   const Report report = explore(with("calls", Plant::kPickAgainThrows), {});

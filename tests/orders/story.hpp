@@ -49,6 +49,9 @@ enum class Plant : std::uint8_t {
   kPickAgainThrows,        ///< A waiting call throws when it picks again.
   kPickerForgets,          ///< A published picker knows only the cluster of its snapshot's routes.
   kReferencesAreCopied,    ///< The channel watches other references than calls hold.
+  kSequenceStays,          ///< Each publication but the first has the sequence of the one before.
+  kGenerationIsLost,       ///< Each publication but the first has the generation 0.
+  kRoutesAreLost,          ///< Each publication but the first has no routes.
   kLastConfigurationIsLost,  ///< The channel does not get the last configuration.
   kGraceIsLost,              ///< The channel never hears that no call reads a snapshot any more.
   kWatcherForgetsNothing,    ///< The watcher keeps all clusters that it was ever told to keep.

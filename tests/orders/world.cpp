@@ -184,6 +184,7 @@ void World::run(lb::ChannelEffect& effect) {
 }
 
 void World::publish(lb::Snapshot snapshot) {
+  plant_in(snapshot);
   const SnapshotPtr& last = calls_.newest();
   SIGNALBOX_INVARIANT(last == nullptr || snapshot.sequence > last->sequence,
                       "the sequence rises with each publication");
@@ -191,12 +192,16 @@ void World::publish(lb::Snapshot snapshot) {
                       "the generation of publications never falls");
   SIGNALBOX_INVARIANT(last == nullptr || last->selector == nullptr || snapshot.selector != nullptr,
                       "a target that has had routes keeps routes");
-  plant_in(snapshot);
   graces_.push_back(snapshot.sequence);
   calls_.publish(std::move(snapshot));
 }
 
 void World::plant_in(lb::Snapshot& snapshot) const {
+  if (const SnapshotPtr& last = calls_.newest()) {
+    if (story_.plant == Plant::kSequenceStays) snapshot.sequence = last->sequence;
+    if (story_.plant == Plant::kGenerationIsLost) snapshot.generation = 0;
+    if (story_.plant == Plant::kRoutesAreLost) snapshot.selector = nullptr;
+  }
   if (snapshot.selector == nullptr) return;
   if (story_.plant == Plant::kPickerForgets)
     snapshot.picker = picker_of(choice_of(snapshot).name(), std::move(snapshot.picker));
