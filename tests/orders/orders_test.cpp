@@ -195,6 +195,17 @@ TEST_CASE("orders: a wrong publication is found in five steps", "[orders]") {
           3, {"endpoint a1 connects", "the channel takes the state READY of root, generation 1"}));
 }
 
+TEST_CASE("orders: a search that ends at a number of states tells the depth that is complete",
+          "[orders]") {
+  const Story story = with("one", Plant::kNothing);
+  const std::size_t of_five = explore(story, {.depth = 5}).states;
+  CHECK(explore(story, {.states = of_five}).depth == 4);
+  const Report report = explore(story, {.states = of_five + 1});
+  CHECK(report.depth == 5);
+  CHECK(report.states == of_five + 1);
+  CHECK_FALSE(report.is_complete);
+}
+
 // The step that throws changes nothing, so the state behind it is one that was seen.
 TEST_CASE("orders: a step that throws is found, whatever it throws", "[orders]") {
   const Report report = explore(with("calls", Plant::kPickAgainThrows), {});
