@@ -7,10 +7,13 @@
 #include <catch2/catch.hpp>
 
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
+#include "tests/fleet/scenario.hpp"
 #include "xds/type_url.hpp"
 
 namespace signalbox::fleet {
 namespace {
+
+using namespace std::chrono_literals;
 
 // A server with one connection, and the number of responses that it has sent there.
 class Served {
@@ -63,6 +66,24 @@ TEST_CASE("fleet server: a version waits for the answer to the last one, and an 
   CHECK(served.responses() == 2);
   served.ask("2");
   CHECK(served.responses() == 3);
+}
+
+TEST_CASE("fleet server: a message takes ten times as long after `slow`, and as before otherwise",
+          "[fleet]") {
+  for (const Scenario& scenario : scenarios()) {
+    INFO(scenario.name);
+    testing::FakeClock clock{Instant()};
+    Record record;
+    Instant accepted;
+    Server server{clock, record, 1000, [&](ConnectionId /*connection*/, const FromServer& told) {
+                    if (std::holds_alternative<Accepted>(told)) accepted = clock.now();
+                  }};
+    for (const Step& step : scenario.steps)
+      step.take(server, 1000);
+    server.dial({.client = 0, .number = 1});
+    clock.run_next();
+    CHECK(accepted - Instant() == (scenario.name == "slow" ? 10ms : 1ms));
+  }
 }
 
 }  // namespace signalbox::fleet
