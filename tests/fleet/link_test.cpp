@@ -14,11 +14,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A network and its server, which refuses each connection, accepts and then ends it, or is silent.
-// It notes when connections are dialed.
+// A network and its server, which refuses each connection (or each but the third), accepts and then
+// ends it, or is silent. It notes when connections are dialed.
 class Peer final : public Network {
  public:
-  enum class Does { kRefuse, kEndUnanswered, kAnswerOnce, kNothing };
+  enum class Does { kRefuse, kAnswerThird, kEndUnanswered, kAnswerOnce, kNothing };
 
   Peer(Manner manner, Does does)
       : does_(does),
@@ -28,10 +28,13 @@ class Peer final : public Network {
   void dial(ConnectionId connection) override {
     dialed.push_back(clock_.now() - Instant());
     const std::uint64_t number = connection.number;
-    if (does_ == Does::kRefuse) clock_.after_exactly(1ms, [this, number] { link_->ended(number); });
-    if (does_ == Does::kEndUnanswered || does_ == Does::kAnswerOnce) {
+    const Does does = does_ != Does::kAnswerThird ? does_
+                      : number == 3               ? Does::kAnswerOnce
+                                                  : Does::kRefuse;
+    if (does == Does::kRefuse) clock_.after_exactly(1ms, [this, number] { link_->ended(number); });
+    if (does == Does::kEndUnanswered || does == Does::kAnswerOnce) {
       clock_.after_exactly(1ms, [this, number] { link_->accepted(number); });
-      if (does_ == Does::kAnswerOnce)
+      if (does == Does::kAnswerOnce)
         clock_.after_exactly(2ms, [this, number] { link_->received(number, "response"); });
       clock_.after_exactly(3ms, [this, number] { link_->ended(number); });
     }
@@ -42,10 +45,10 @@ class Peer final : public Network {
   void send(ConnectionId /*connection*/, std::string /*bytes*/) override {}
 
   // The times of the first dials. The session asks for the next stream `wait` after the end of one.
-  std::vector<double> run(Duration wait = Duration::zero()) {
+  std::vector<double> run(Duration wait = Duration::zero(), std::size_t dials = 4) {
     wait_ = wait;
     link_->open(++stream_);
-    while (dialed.size() < 4 && clock_.next())
+    while (dialed.size() < dials && clock_.next())
       clock_.run_next();
     std::vector<double> seconds;
     seconds.reserve(dialed.size());
@@ -104,6 +107,13 @@ TEST_CASE("link: a channel of gRPC that is refused waits longer each time", "[fl
   check_waits(times, {1, 1.6, 2.56});
   CHECK(times[1] == Approx(1.001));  // The first wait is exact, and begins with the failure.
   CHECK(go.closed > 1);              // Each stream fails at once.
+}
+
+TEST_CASE("link: a channel of gRPC that was connected begins with the first wait again",
+          "[fleet]") {
+  Peer core(Manner::kGrpcCore, Does::kAnswerThird);
+  // The third wait is that of the answered stream, and the last one is the channel's.
+  check_waits(core.run(0s, 5), {1, 1.6, 1, 1});
 }
 
 TEST_CASE("link: a stream of gRPC without a response waits longer each time", "[fleet][A57]") {
