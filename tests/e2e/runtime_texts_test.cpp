@@ -84,8 +84,9 @@ TEST_CASE("runtime: the whole text of a call that fails, for each way to fail",
   const RefusingAddress down;
   const BlackHole hole;
   const CallOptions at_once;
-  const CallOptions patient{.wait_for_ready = true, .timeout = milliseconds(400)};
-  const CallOptions hurried{.timeout = milliseconds(200)};
+  // On a busy machine the resources of a row take a while to come, and the rows name the next one.
+  const CallOptions patient{.wait_for_ready = true, .timeout = milliseconds(2500)};
+  const CallOptions hurried{.timeout = milliseconds(1500)};
   constexpr auto kUnavailable = grpc::StatusCode::UNAVAILABLE;
   constexpr auto kDeadline = grpc::StatusCode::DEADLINE_EXCEEDED;
   const std::string by_route = listener_yaml("orders", "routes");
