@@ -252,6 +252,14 @@ class PartsTest(unittest.TestCase):
         self.assertEqual(drawn(3, 1), drawn(3, 1))
         self.assertEqual(len({tuple(drawn(3, seed)) for seed in range(5)}), 5)
 
+    def test_a_source_compiles_if_its_command_says_so(self) -> None:
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            done = [includes.compiles({"file": "a.cpp", "directory": "/", "command": command})
+                    for command in ("true", "echo an error && false")]
+        self.assertEqual(done, [True, False])
+        self.assertEqual(said.getvalue(), "a.cpp: compiles\na.cpp: does not compile\nan error\n")
+
     def test_a_missing_tool_is_no_success(self) -> None:
         tests = [command for one in PARTS for command in one.commands(1) if command.words[:2] == ("./run", "test")]
         self.assertTrue(tests)
