@@ -52,7 +52,7 @@ struct XdsClientState {
     AdsStreamActor stream;
     RestartDelay delay{RestartDelay::kFirstOfStream};
     bool restarting = false;
-    // An ads_stream actor that replaces a dead one gets these subscriptions.
+    // An ads_stream actor that replaces a dead one gets these subscriptions, which all have names.
     std::map<ResourceType, Subscribe> subscriptions;
   };
 
@@ -67,7 +67,10 @@ struct XdsClientState {
 
   void run(AskServer& order) {
     Server& server = servers[order.server];
-    server.subscriptions[order.subscription.type] = order.subscription;
+    if (order.subscription.names.empty())
+      server.subscriptions.erase(order.subscription.type);
+    else
+      server.subscriptions[order.subscription.type] = order.subscription;
     if (server.stream)
       protocol::send(self, server.stream, std::move(order.subscription));
     else if (!server.restarting)
@@ -178,8 +181,7 @@ void XdsClientState::restart(const std::string& what) {
   for (auto& [id, server] : servers) {
     if (!server.restarting || restart_name(id) != what) continue;
     server.restarting = false;
-    const auto has_names = [](const auto& typed) { return !typed.second.names.empty(); };
-    if (std::ranges::any_of(server.subscriptions, has_names))
+    if (!server.subscriptions.empty())
       launch_stream(id);
     else
       environment->instruments->forget_xds_connected(name_of(id));

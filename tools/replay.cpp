@@ -67,20 +67,16 @@ std::string mismatch(const RecordingHeader& earlier, const RecordingHeader& head
 // Puts the segment before this one in front, if it is there and of the same recording.
 void add_earlier_segment(const std::string& path, Recording& recording) {
   if (recording.header.segment == 0) return;
-  auto earlier = read_segment(path + ".old");
-  if (!earlier.ok()) {
-    warn(absl::StrCat(earlier.status().message(), ": only ", path, " is replayed"));
-    return;
-  }
-  if (const auto why = mismatch(earlier->recording.header, recording.header); !why.empty()) {
-    warn(absl::StrCat(path, ".old ", why, ": only ", path, " is replayed"));
-    return;
-  }
+  const std::string old = path + ".old";
+  const auto leave_out = [&](absl::string_view why) {
+    warn(absl::StrCat(why, ": only ", path, " is replayed"));
+  };
+  auto earlier = read_segment(old);
+  if (!earlier.ok()) return leave_out(earlier.status().message());
+  if (const auto why = mismatch(earlier->recording.header, recording.header); !why.empty())
+    return leave_out(absl::StrCat(old, " ", why));
   // The file begins with the state before it, so it does not need what is left of FILE.old.
-  if (earlier->cut_at) {
-    warn(absl::StrCat(cut_text(path + ".old", *earlier->cut_at), ": only ", path, " is replayed"));
-    return;
-  }
+  if (earlier->cut_at) return leave_out(cut_text(old, *earlier->cut_at));
   std::vector<RecordedEvent> events = std::move(earlier->recording.events);
   for (RecordedEvent& event : recording.events) {
     if (!event.carried) events.push_back(std::move(event));

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/parse/http_filter.hpp"
 
-#include <algorithm>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 
 #include "signalbox/envoy/config/route/v3/route_components.pb.h"
@@ -64,6 +63,10 @@ constexpr KnownFilter kKnownFilters[] = {
 constexpr absl::string_view kOverridesForServers[] = {
     "envoy.extensions.filters.http.rbac.v3.RBACPerRoute",
 };
+
+bool is_for_servers(absl::string_view override_type) {
+  return absl::c_linear_search(kOverridesForServers, override_type);
+}
 
 bool runtime_has(const KnownFilter& known, const ParseOptions& options) {
   // A55-41: without ParseOptions::session_affinity the filter counts as unknown.
@@ -219,9 +222,7 @@ void add_override(const std::string& name,
   } else if (find_filter(extension->type, &KnownFilter::type, options) != nullptr ||
              find_custom(extension->type, false, options) != nullptr) {
     field.add(absl::StrCat("must be what overrides a filter, found ", extension->type));
-  } else if (!unwrapped->is_optional &&
-             std::ranges::find(kOverridesForServers, extension->type) ==
-                 std::end(kOverridesForServers)) {
+  } else if (!unwrapped->is_optional && !is_for_servers(extension->type)) {
     const std::string remedy = absl::StrCat(
         ": take ",
         in_quotes(name),
