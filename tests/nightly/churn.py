@@ -20,8 +20,8 @@ import time
 from collections import deque
 from pathlib import Path
 
-from world import (PATIENCE, Client, Failed, Process, Programs, World, allow_files, check, connected_to, eventually,
-                   none_lost, resident_bytes, run_part, say, slope)
+from world import (PATIENCE, Client, Process, Programs, World, after_warm_up, allow_files, check, connected_to,
+                   eventually, none_lost, resident_bytes, run_part, slope)
 
 CHURN_BASE = 0x7F400000  # plane.cpp has the same addresses.
 BURST_BASE = 0x7F200000
@@ -32,7 +32,6 @@ TENTH = 10
 LEAST_OF_RATE = 0.9
 MOST_PICK_RATIO = 2.0
 MOST_SLOPE = 1 << 20  # Bytes a minute.
-WARM_UP = 0.25  # The part of the time that does not count for memory.
 LEAST_FOR_MEMORY = 1800.0  # Seconds.
 RATE = 400  # Calls a second.
 IDLE_SECONDS = 10.0
@@ -108,7 +107,7 @@ def all_served(picks: dict) -> dict:
 
 def growth_of(memory: list[tuple[float, float]], seconds: float) -> float:
     """Bytes a minute after the warm-up. `memory`: seconds and bytes."""
-    return 60 * slope([sample for sample in memory if sample[0] >= WARM_UP * seconds])
+    return 60 * slope(after_warm_up(memory, seconds))
 
 
 def judge_churn(options: argparse.Namespace, replaced: int, ratio: float, growth: float, figures: str) -> None:

@@ -25,9 +25,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Iterator, NamedTuple
 
-from world import (LOOK_EVERY, Client, Process, Programs, World, check, cluster, endpoints, eventually, is_connected_to,
-                   listener, none_lost, open_descriptors, positive, rate_held, resident_bytes, run_part, say,
-                   serve_wrong_file, slope, threads_of, write_resources)
+from world import (LOOK_EVERY, WARM_UP, Client, Process, Programs, World, after_warm_up, check, cluster, endpoints,
+                   eventually, is_connected_to, listener, none_lost, open_descriptors, positive, rate_held,
+                   resident_bytes, run_part, say, serve_wrong_file, slope, threads_of, write_resources)
 
 EACH = 3  # Backends of a cluster.
 CLUSTERS = ("first", "second")
@@ -44,7 +44,6 @@ STUCK = 20  # Calls in flight that show that a backend answers nothing.
 MOST_STOPPED = 1.0  # Seconds. The calls to a stopped process wait, and the deadline of a call is much later.
 MOST_PAUSE = 0.3  # Seconds between two faults.
 MOST_SLOPE = 1 << 20  # Bytes of memory an hour.
-WARM_UP = 0.25  # The part of the time that does not count for memory.
 HOUR = 3_600.0  # Seconds.
 # Seconds after the warm-up of an hour. A shorter run may grow as much, because most of its slope is noise.
 LEAST_FOR_SLOPE = (1 - WARM_UP) * HOUR
@@ -72,11 +71,6 @@ class Held(NamedTuple):
 def is_flat(before: Held, now: Held) -> bool:
     return (now.descriptors <= before.descriptors + MOST_MORE_DESCRIPTORS
             and now.threads <= before.threads + MOST_MORE_THREADS)
-
-
-def after_warm_up(memory: list[tuple[float, float]], took: float) -> list[tuple[float, float]]:
-    """`memory`: seconds and bytes."""
-    return [sample for sample in memory if sample[0] >= WARM_UP * took]
 
 
 def judge_memory(samples: list[tuple[float, float]], growth: float, seconds: float, figures: str) -> None:

@@ -17,8 +17,8 @@ import exhaustion
 from churn import CHURN_BASE, ROW, Churn, Live, all_served, all_taken, growth_of, judge_churn, judge_rate
 from drains import Drains, none_begun, none_moved
 from exhaustion import is_ahead, malloc_counted, malloc_held
-from soak import Held, Soak, after_warm_up, is_flat, judge_memory
-from world import Failed, check, none_lost, rate_held
+from soak import Held, Soak, is_flat, judge_memory
+from world import Failed, after_warm_up, check, none_lost, rate_held
 
 MIB = 1 << 20
 COUNTS = {"sent": 9, "lost": 0, "left_out": 0, "failed": {}}

@@ -29,6 +29,7 @@ from typing import Callable, Iterator, NamedTuple, Optional
 PATIENCE = 120.0  # The longest wait for a condition, in seconds: far more than any machine needs.
 ANSWER_SECONDS = 60.0
 STILL_SERVED = "the last good one is still served"  # `signalbox serve`, of a wrong file.
+WARM_UP = 0.25  # The part of the time that does not count for memory.
 LEAST_OF_RATE = 0.95  # The part of the calls that a client must have sent.
 LOOK_EVERY = 0.02  # The interval of looks at a condition, in seconds.
 SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
@@ -392,6 +393,11 @@ def threads_of(pid: int) -> int:
 
 def open_descriptors(pid: int) -> set[int]:
     return {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
+
+
+def after_warm_up(memory: list[tuple[float, float]], seconds: float) -> list[tuple[float, float]]:
+    """`memory`: seconds and bytes. `seconds`: all that was sampled."""
+    return [sample for sample in memory if sample[0] >= WARM_UP * seconds]
 
 
 def slope(samples: list[tuple[float, float]]) -> float:
