@@ -5,8 +5,9 @@
     signalbox_fleet ─▶ --write ─▶ outcomes.json: "document", 10,000 clients ◀─ equal ─▶ docs/operate.md
                                                  "small", 500 clients       ◀─ equal ─▶ signalbox_fleet
 
-The runs of 10,000 clients take minutes, so the test computes only those of 500 anew. When these
-differ, the model has changed: write the file again, and change the document where it differs.
+The runs of 10,000 clients take minutes, so the test computes those of 500 anew, and two of 10,000.
+When these differ, the model has changed: write the file again, and change the document where it
+differs.
 
 Usage: document_test.py BUILD-FOLDER           the test
        document_test.py BUILD-FOLDER --write   write outcomes.json"""
@@ -37,9 +38,12 @@ def compute(clients: int) -> list[dict]:
             (FAST_PART, ["bad-again"], ["signalbox", "grpc-core"])]
     runs += [(part, [fleet.SIZED_SCENARIO], [fleet.SIZED_MANNER]) for part in fleet.SIZED_PARTS
              if part != fleet.CAPACITY_OF_CLIENT]
+    return [outcome for run in runs for outcome in outcomes_of(clients, *run)]
+
+
+def outcomes_of(clients: int, part: float, scenarios: list[str], manners: list[str]) -> list[dict]:
     program = BUILD / "tests/fleet/signalbox_fleet"
-    outcomes = [outcome for part, scenarios, manners in runs
-                for outcome in fleet.outcomes_of(program, clients, fleet.capacity_of(clients, part), scenarios, manners)]
+    outcomes = fleet.outcomes_of(program, clients, fleet.capacity_of(clients, part), scenarios, manners)
     return [{key: value for key, value in outcome.items() if key not in SERIES} for outcome in outcomes]
 
 
@@ -60,10 +64,18 @@ def in_vain(outcome: dict) -> str:
 
 
 class OutcomesTest(unittest.TestCase):
+    written = json.loads(FILE.read_text(encoding="utf-8"))
+    changed = "the model has changed: write outcomes.json again"
+
     def test_the_program_computes_the_outcomes_of_the_small_fleets(self) -> None:
-        written = json.loads(FILE.read_text(encoding="utf-8"))["small"]
-        for new, old in zip(compute(SMALL_CLIENTS), written, strict=True):
-            self.assertEqual(new, old, "the model has changed: write outcomes.json again")
+        for new, old in zip(compute(SMALL_CLIENTS), self.written["small"], strict=True):
+            self.assertEqual(new, old, self.changed)
+
+    def test_the_program_computes_two_outcomes_of_the_document(self) -> None:
+        new = outcomes_of(fleet.CLIENTS, fleet.CAPACITY_OF_CLIENT, ["handover", "bad"], ["signalbox"])
+        self.assertEqual(len(new), 2)
+        for outcome in new:
+            self.assertIn(outcome, self.written["document"], self.changed)
 
 
 class DocumentTest(unittest.TestCase):
