@@ -52,6 +52,13 @@ std::string lock_of(const std::string& path) {
   return path + ".lock";
 }
 
+// Without the marks of dropped events, which are counted already.
+std::uint64_t noted_in(const std::vector<RecordedEvent>& events) {
+  return static_cast<std::uint64_t>(std::ranges::count_if(events, [](const RecordedEvent& event) {
+    return !std::holds_alternative<EventsDropped>(event.what);
+  }));
+}
+
 // The descriptor holds the path's lock until it is closed.
 absl::StatusOr<Descriptor> lock_path(const std::string& path) {
   const std::string name = lock_of(path);
@@ -194,12 +201,16 @@ void Recorder::run() {
     events.swap(waiting_);
     waiting_bytes_ = 0;
     lock.unlock();
-    const absl::Status status = write(events);
-    if (!status.ok()) options_.complain(absl::StrCat(status.message(), "; recording has ended"));
+    const absl::StatusOr<std::uint64_t> left_out = write(events);
+    if (!left_out.ok())
+      options_.complain(absl::StrCat(left_out.status().message(), "; recording has ended"));
     lock.lock();
-    if (status.ok()) continue;
+    if (left_out.ok()) {
+      if (*left_out > 0) options_.count_dropped(*left_out);
+      continue;
+    }
     has_failed_ = true;
-    options_.count_dropped(events.size() + waiting_.size());
+    options_.count_dropped(noted_in(events) + noted_in(waiting_));
     waiting_.clear();
     return;
   }
@@ -242,8 +253,10 @@ std::size_t Recorder::full_size() const {
   return std::max(options_.max_bytes / 2, 2 * state_bytes_);
 }
 
-absl::Status Recorder::write(const std::vector<RecordedEvent>& events) {
+// Returns how many of the events are left out.
+absl::StatusOr<std::uint64_t> Recorder::write(const std::vector<RecordedEvent>& events) {
   std::string bytes;
+  std::uint64_t left_out = 0;
   bool may_rotate = true;  // An attempt that fails is the last one for these events.
   for (const RecordedEvent& event : events) {
     std::string frame = xds::encode(event);
@@ -256,7 +269,7 @@ absl::Status Recorder::write(const std::vector<RecordedEvent>& events) {
     last_ = event.at;
     if (is_late_ && (left_out_ > 0 || size() > 2 * full_size())) {
       ++left_out_;
-      options_.count_dropped(1);
+      ++left_out;
       continue;
     }
     if (left_out_ > 0) {
@@ -265,7 +278,8 @@ absl::Status Recorder::write(const std::vector<RecordedEvent>& events) {
     }
     bytes += frame;
   }
-  return append(bytes);
+  if (auto status = append(bytes); !status.ok()) return status;
+  return left_out;
 }
 
 absl::Status Recorder::append(const std::string& bytes) {

@@ -83,7 +83,7 @@ class Recorder {
 
   absl::Status begin_segment(std::uint64_t number);
   bool rotate();
-  absl::Status write(const std::vector<RecordedEvent>& events);
+  absl::StatusOr<std::uint64_t> write(const std::vector<RecordedEvent>& events);
   absl::Status append(const std::string& bytes);
   std::size_t full_size() const;
   void run();
