@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include <nlohmann/json.hpp>
 #include <signal.h>
 
+#include "channel/admin/status_json.hpp"
 #include "channel/status_timeline.hpp"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
 #include "tests/e2e/runtime_world.hpp"
@@ -63,9 +65,37 @@ std::string two_tiers(const std::string& first, const std::string& second, bool 
                       endpoints_yaml("far", {{second}}));
 }
 
-/// Records a failover from a backend that is killed, and back. Returns the changes of priority that
-/// the runtime itself has seen.
-std::vector<std::string> record_failover(const std::string& path, bool is_aggregate = false) {
+Json without(const std::set<std::string>& keys, const std::string& json) {
+  return Json::parse(json, [&](int /*depth*/, Json::parse_event_t event, const Json& found) {
+    return event != Json::parse_event_t::key || !keys.contains(found.get<std::string>());
+  });
+}
+
+/// A status without its times and its counts of calls, which a replay does not know.
+Json snapshot_of(const RuntimeStatus& status) {
+  const std::set<std::string> unknown = {
+      "since", "configured", "window_ends", "calls_succeeded", "calls_failed", "calls_in_flight"};
+  return without(unknown, channel::status_json(status))["targets"];
+}
+
+/// An explanation without its reasons: a replay has no turns of round_robin.
+Json decisions_of(const std::string& explanation) {
+  return without({"reason"}, explanation);
+}
+
+/// What a recorded runtime itself has seen.
+struct Live {
+  std::vector<std::string> changes;  ///< Of priority.
+  /// While calls went to the primary backend, to the secondary, and to the primary again.
+  std::vector<Json> snapshots;
+  std::vector<Json> decisions;  ///< For calls with the seeds 0, 1, … at the end.
+};
+
+constexpr std::uint64_t kExplainedCalls = 4;
+const char kExplainedMethod[] = "/demo.v1.Orders/Place";
+
+/// Records a failover from a backend that is killed, and back.
+Live record_failover(const std::string& path, bool is_aggregate = false) {
   std::optional<BackendProcess> primary(std::in_place, "primary");
   const std::string address = primary->address;
   const BackendProcess secondary("secondary");
@@ -75,20 +105,34 @@ std::vector<std::string> record_failover(const std::string& path, bool is_aggreg
   options.seed = 7;
   auto runtime = start_runtime(std::move(options));
   const auto channel = runtime->channel("xds:///orders");
-  const auto reaches = [&](const std::string& cluster) {
-    return eventually([&] {
+  Live live;
+  const auto reach = [&](const std::string& cluster) {
+    REQUIRE(eventually([&] {
       return call(channel, {.headers = {{"authorization", kSecret}}}).cluster == cluster;
-    });
+    }));
+    // A snapshot that is equal twice is not one between two messages of actors.
+    Json seen;
+    REQUIRE(eventually([&] {
+      Json now = snapshot_of(runtime->status());
+      return std::exchange(seen, now) == now;
+    }));
+    live.snapshots.push_back(std::move(seen));
   };
-  REQUIRE(reaches("primary"));
+  reach("primary");
   primary.reset();
-  REQUIRE(reaches("secondary"));
+  reach("secondary");
   primary.emplace("primary", std::vector<std::string>{"--listen", address});
-  REQUIRE(reaches("primary"));
-  channel::StatusTimeline live;
-  live.add({}, runtime->status());
+  reach("primary");
+  channel::StatusTimeline timeline;
+  timeline.add({}, runtime->status());
+  live.changes = changes_in(timeline);
+  for (std::uint64_t seed = 0; seed < kExplainedCalls; ++seed) {
+    auto explanation = runtime->explain_json("xds:///orders", kExplainedMethod, {}, seed);
+    REQUIRE(explanation.ok());
+    live.decisions.push_back(decisions_of(*explanation));
+  }
   runtime.reset();  // Before the channel: the recording ends with the target in use.
-  return changes_in(live);
+  return live;
 }
 
 Recording recording_of(const std::string& path) {
@@ -97,6 +141,17 @@ Recording recording_of(const std::string& path) {
   REQUIRE(read.ok());
   CHECK_FALSE(read->cut_at);
   return std::move(read->recording);
+}
+
+/// The end of the runtime releases its connections and resources, which is no part of the outage.
+Recording without_end(Recording whole) {
+  const auto is_of_the_end = [](const OutsideEvent& event) {
+    return std::holds_alternative<ConnectLeft>(event) ||
+           std::holds_alternative<StreamAsked>(event) || std::holds_alternative<StreamLeft>(event);
+  };
+  while (!whole.events.empty() && is_of_the_end(whole.events.back().what))
+    whole.events.pop_back();
+  return whole;
 }
 
 std::unique_ptr<channel::Replay> start_replay(Recording recording) {
@@ -202,7 +257,7 @@ TEST_CASE("replay: a recorded failover has the same changes, and is the same eac
           "[e2e][replay]") {
   const TemporaryFolder folder;
   const std::string path = folder.path("orders.rec");
-  const std::vector<std::string> live = record_failover(path);
+  const std::vector<std::string> live = record_failover(path).changes;
   REQUIRE(live.size() >= 3);  // To the first priority, to the second, and back.
   CHECK_THAT(bytes_of(path), !Contains(kSecret));
 
@@ -247,7 +302,7 @@ TEST_CASE("replay: a recorded failover has the same changes, and is the same eac
   CHECK_THAT(difference.output, Contains("differs:\n  here:") && Contains("other.json:"));
 
   // At the beginning nothing is known; at the end a call goes to the first priority.
-  const std::vector<std::string> call = {"--explain", "/demo.v1.Orders/Place"};
+  const std::vector<std::string> call = {"--explain", kExplainedMethod};
   const Finished early = replay_command(path, {"--until", "0s"});
   CHECK_THAT(early.output, Contains("at 0:\n"));
   const Finished late = replay_command(path, {call[0], call[1], "--until", "1h"});
@@ -261,6 +316,32 @@ TEST_CASE("replay: a recorded failover has the same changes, and is the same eac
   const Finished as_data = replay_command(path, {call[0], call[1], "--json"});
   REQUIRE(as_data.status == 0);
   CHECK(Json::parse(as_data.output)["explanation"]["outcome"] == "complete");
+}
+
+TEST_CASE("replay: the snapshots and the decisions about calls are those of the recorded runtime",
+          "[e2e][replay]") {
+  const bool is_aggregate = GENERATE(false, true);
+  INFO("aggregate: " << is_aggregate);
+  const TemporaryFolder folder;
+  const std::string path = folder.path("orders.rec");
+  const Live live = record_failover(path, is_aggregate);
+
+  const auto replay = start_replay(without_end(recording_of(path)));
+  std::size_t found = 0;
+  Json last;
+  replay->run(replay->length(), [&](Duration /*at*/, const RuntimeStatus& status) {
+    last = snapshot_of(status);
+    while (found < live.snapshots.size() && live.snapshots[found] == last)
+      ++found;
+  });
+  INFO("live: " << Json(live.snapshots).dump() << "\nreplayed at the end: " << last.dump());
+  CHECK(found == live.snapshots.size());
+  CHECK(last == live.snapshots.back());
+  for (std::uint64_t seed = 0; seed < kExplainedCalls; ++seed) {
+    const auto explanation = replay->explain_json({.method = kExplainedMethod, .seed = seed});
+    REQUIRE(explanation.ok());
+    CHECK(decisions_of(*explanation) == live.decisions[seed]);
+  }
 }
 
 // Replays the segments that begin at each event of the recording, to a second after their end, and
@@ -284,15 +365,8 @@ TEST_CASE("replay: a segment that has lost the events before it leads to the sam
   const TemporaryFolder folder;
   const std::string path = folder.path("orders.rec");
   record_failover(path, is_aggregate);
-  Recording whole = recording_of(path);
-  // The end of the runtime releases its connections and resources, which is no part of the outage.
-  const auto is_of_the_end = [](const OutsideEvent& event) {
-    return std::holds_alternative<ConnectLeft>(event) ||
-           std::holds_alternative<StreamAsked>(event) || std::holds_alternative<StreamLeft>(event);
-  };
-  while (!whole.events.empty() && is_of_the_end(whole.events.back().what))
-    whole.events.pop_back();
-  replay_segments(whole, [&](const auto& /*replay*/, const TargetStatus& target) {
+  const Recording outage = without_end(recording_of(path));
+  replay_segments(outage, [&](const auto& /*replay*/, const TargetStatus& target) {
     CHECK(target.ready);
     REQUIRE(target.clusters.size() == (is_aggregate ? 3 : 1));
     CHECK(target.clusters[0].active == std::optional<std::size_t>(0));
