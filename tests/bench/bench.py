@@ -209,7 +209,7 @@ def run_all(options: argparse.Namespace) -> int:
     if comparisons:
         print(table(comparisons), *notes, sep="\n")
     print(f"{os.cpu_count()} cores, load average {load_before:.2f} before; {time.monotonic() - start:.0f} s; ratio: "
-          "median of the pairs' ours / peer; spread: their p75 - p25; noise: the spread exceeds what the ratio is off 1")
+          "median of the pairs' ours / peer; spread: their p75 - p25; noise: too much spread for a verdict")
     if options.json is not None:
         options.json.write_text(json.dumps([c.as_data() for c in comparisons], indent=2) + "\n", encoding="utf-8")
     for names in failed:

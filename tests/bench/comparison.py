@@ -7,7 +7,10 @@ JSON.
 ratio is the median of the pairs' ratios. spread is the interquartile range of these ratios (p75 -
 p25). The two sides of a pair run right after each other, so a longer disturbance of the machine
 usually affects both sides. For the target Exactly, the numbers of all pairs are added instead, and
-ratio is that of the two sums, because a median would hide failures in a few of the pairs."""
+ratio is that of the two sums, because a median would hide failures in a few of the pairs.
+
+A verdict needs a spread of at most what the ratio is off 1, or so many pairs that the error of
+their median is at most what the ratio is off the bound."""
 
 import math
 import statistics
@@ -15,6 +18,8 @@ from dataclasses import dataclass, field
 from typing import Iterable, Optional, Union
 
 Pair = tuple[float, Optional[float]]
+
+FEWEST_WITH_ERROR = 10  # The quartiles of fewer pairs say little about the error of their median.
 
 
 @dataclass(frozen=True)
@@ -99,10 +104,21 @@ class Comparison:
         low, _, high = statistics.quantiles(ratios, n=4, method="inclusive")
         return high - low
 
+    def error(self) -> float:
+        """Two standard errors of the ratio, if the ratios of the pairs have a normal distribution: σ is
+        spread / 1.349, and the standard error of a median is 1.253 σ / √n. Infinite for few pairs."""
+        spread, pairs = self.spread(), len(self._ratios())
+        if spread is None or pairs < FEWEST_WITH_ERROR:
+            return math.inf
+        return 2 * 1.253 * spread / 1.349 / math.sqrt(pairs)
+
     def is_noise(self) -> bool:
-        """The ratios of the pairs differ more from each other than their median differs from 1."""
+        """The ratios of the pairs differ more from each other than their median differs from 1, and
+        the bound of the ratio is within the error of the median."""
         ratio, spread = self.ratio(), self.spread()
-        return ratio is not None and spread is not None and spread > abs(1 - ratio)
+        if ratio is None or spread is None or spread <= abs(1 - ratio):
+            return False
+        return not isinstance(self.target, Target) or self.error() > abs(self.target.bound - ratio)
 
     def verdict(self) -> str:
         if isinstance(self.target, Exactly):

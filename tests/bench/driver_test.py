@@ -95,6 +95,18 @@ class ComparisonTest(unittest.TestCase):
         for target in (AtLeast(0.5), Exactly(0)):
             self.assertNotEqual(comparison((5, 10), (9.5, 10), (14, 10), target=target).verdict(), "noise")
 
+    def test_many_pairs_judge_a_bound_near_one(self) -> None:
+        # The spread is 0.02, so the error is 0.0117 with 10 pairs, 0.0059 with 40, and 0.0037 with 100.
+        def verdict(off: float, pairs: int) -> str:
+            return comparison(*[(0.99 + off, 1), (1.01 + off, 1)] * (pairs // 2), target=Target(1.01)).verdict()
+
+        for off, pairs, wanted in [(0, 8, "noise"), (0, 40, "met"), (0.005, 40, "noise"), (0.005, 100, "met"),
+                                   (0.015, 100, "NOT MET"), (0.012, 100, "noise")]:
+            with self.subTest(off, pairs=pairs):
+                self.assertEqual(verdict(off, pairs), wanted)
+        # Fewer than ten pairs have no error, even if their bound is far away.
+        self.assertEqual(comparison(*[(9, 10), (11, 10)] * 4, target=Target(0.5)).verdict(), "noise")
+
     def test_data_has_exactly_the_promised_keys(self) -> None:
         data = json.loads(json.dumps(comparison((1, 3), (2, 3)).as_data()))
         self.assertEqual(list(data), ["name", "ours", "peer", "ratio", "unit", "pairs", "spread"])

@@ -40,7 +40,7 @@ def part(name: str, *commands: Command, gate: int = 1, **how) -> Part:
 # option it is a count by `worth`.
 SAID = (("--seeds", "{:d} passed, 0 failed"), ("max_success", "OK, passed {:d} tests"), ("--drains", "{:,} drains ("),
         ("--reloads", "{:,} reloads ("), ("--rounds", "{:d} rounds of files"), ("--states", "{:d} states, depth 13"),
-        ("--count", "24 of {:d} mutants were killed"))
+        ("--count", "24 of {:d} mutants were killed"), ("--pairs", "bench: record_cpu_1000: pair {0:d} of {0:d}: ratio so far 1"))
 
 
 # What the plan demands of a whole night, as a program or driver gets it. said_by() repeats numbers, so
@@ -55,7 +55,7 @@ DEMANDED = {
     "S17": ["upgrade --reloads 1000 --drains 100 --sessions"],
     "S18": ["exhaustion --rounds 20"],
     "orders": ["leaves --states 500000", "returns --mailboxes all --states 500000", "calls"],
-    "recording": ["bench --gate --pairs 10 record_cpu_1000"],
+    "recording": ["bench --gate --pairs 100 record_cpu_1000"],
 }
 
 
