@@ -12,7 +12,9 @@
 
 namespace signalbox::test {
 
-/// During its lifetime the process gets no new file descriptor.
+/// During its lifetime the process gets no new file descriptor. Match texts (CHECK_THAT) later:
+/// where UBSan sees a type for the first time, it needs a descriptor, and without one it reports an
+/// error.
 class NoDescriptors {
  public:
   NoDescriptors() {

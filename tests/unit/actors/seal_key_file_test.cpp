@@ -220,13 +220,15 @@ TEST_CASE("seal_key_file: one that cannot be watched is tried again", "[actors][
   KeyFileWorld world;
   const std::string next = world.folder.write("next", line_of('b'));
   const auto seal = (*world.file)->seal();
+  std::string complaint;
   {
     const NoDescriptors none;
     fs::rename(next, world.path);
-    CHECK_THAT(world.complaints.next(),
-               StartsWith("seal keys: cannot watch " + world.path) &&
-                   Contains("the last good keys stay in use"));
+    complaint = world.complaints.next();
   }
+  CHECK_THAT(complaint,
+             StartsWith("seal keys: cannot watch " + world.path) &&
+                 Contains("the last good keys stay in use"));
   CHECK(opens(seal_of('a'), sealed_by(*seal)));
   // The new file is read once it can be watched again, without another change of the file.
   CHECK(test::eventually([&] { return opens(seal_of('b'), sealed_by(*seal)); }));
