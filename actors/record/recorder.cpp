@@ -196,7 +196,7 @@ void Recorder::run() {
   while (true) {
     changed_.wait(lock, [this] { return is_stopping_ || !waiting_.empty(); });
     changed_.wait_for(lock, kGathering, [this] { return is_stopping_; });
-    if (waiting_.empty() && is_stopping_) return;
+    if (waiting_.empty() && is_stopping_) break;
     std::vector<RecordedEvent> events;
     events.swap(waiting_);
     waiting_bytes_ = 0;
@@ -214,6 +214,12 @@ void Recorder::run() {
     waiting_.clear();
     return;
   }
+  const std::uint64_t missing = dropped_ + left_out_;
+  lock.unlock();
+  if (missing == 0) return;
+  if (auto status = append(xds::encode({now() - begin_, false, EventsDropped{missing}}));
+      !status.ok())
+    options_.complain(std::string(status.message()));
 }
 
 // Begins a file with the state of the outside. After an error the present file goes on.

@@ -370,6 +370,22 @@ TEST_CASE("recorder: events that come too fast are counted, and the file says wh
   CHECK(recording.events[0].what == OutsideEvent(EventsDropped{1}));
 }
 
+TEST_CASE("recorder: the file says that events are missing at its end", "[recording]") {
+  Recorded recorded;
+  {
+    RecorderOptions options = recorded.options();
+    options.max_waiting_bytes = 300;
+    const auto recorder = Recorded::start(std::move(options));
+    recorder->note(TargetOpened{"xds:///orders"});
+    for (int i = 0; i < 2; ++i)
+      recorder->note(StreamReceived{0, 0, std::string(1000, 'x')});
+  }
+  CHECK(recorded.watched.dropped == 2);
+  const Recording recording = read(recorded.path);
+  REQUIRE(recording.events.size() == 2);
+  CHECK(recording.events[1].what == OutsideEvent(EventsDropped{2}));
+}
+
 TEST_CASE("recorder: a path that cannot be written is an error", "[recording]") {
   struct Row {
     const char* file;
