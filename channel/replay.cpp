@@ -26,9 +26,14 @@ void warn(const Replay::Log& log, std::string text) {
   log({LogLevel::kWarning, LogKind::kRecording, std::move(text), 0});
 }
 
-// The servers of the bootstrap, and a resource file, which comes first (see channel/runtime.cpp).
-std::size_t transports_of(const xds::Bootstrap& bootstrap) {
-  return xds::distinct_servers(bootstrap).size() + (bootstrap.resources_file ? 1 : 0);
+// The names of the bootstrap's servers, in the order of their ids: a resource file comes first (see
+// channel/runtime.cpp).
+std::vector<std::string> servers_of(const xds::Bootstrap& bootstrap) {
+  std::vector<std::string> names;
+  if (bootstrap.resources_file) names.push_back(absl::StrCat("file:", *bootstrap.resources_file));
+  for (xds::ServerConfig& server : xds::distinct_servers(bootstrap))
+    names.push_back(std::move(server.server_uri));
+  return names;
 }
 
 // `target` is empty or none of the ports. If it is empty, there is not just one port.
@@ -89,10 +94,9 @@ Replay::Replay(Recording recording, RuntimeOptions options, xds::Bootstrap boots
       log_(std::move(log)),
       instruments_(std::make_shared<metrics::Instruments>(no_time)),
       host_(std::make_unique<actors::ReplayHost>(
-          recording_,
-          make_environment(),
-          transports_of(bootstrap_),
-          [this](const std::string& name) { return make_port(name); })) {}
+          recording_, make_environment(), servers_of(bootstrap_), [this](const std::string& name) {
+            return make_port(name);
+          })) {}
 
 actors::Environment Replay::make_environment() const {
   actors::Environment environment;

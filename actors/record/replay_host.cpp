@@ -27,7 +27,10 @@ class Unheard final : public PublicationListener {
 
 // The members are in the order of their construction, because later members use earlier ones.
 struct ReplayHost::Machinery {
-  Machinery(const Recording& recording, Environment own, std::size_t servers, MakePort make)
+  Machinery(const Recording& recording,
+            Environment own,
+            const std::vector<std::string>& servers,
+            MakePort make)
       : time(kBegin),
         script(make_script(recording, kBegin)),
         make_port(std::move(make)),
@@ -92,7 +95,7 @@ struct ReplayHost::Machinery {
 
 ReplayHost::ReplayHost(const Recording& recording,
                        Environment environment,
-                       std::size_t servers,
+                       const std::vector<std::string>& servers,
                        MakePort make_port)
     : machinery_(std::make_unique<Machinery>(
           recording, std::move(environment), servers, std::move(make_port))) {}

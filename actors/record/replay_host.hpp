@@ -27,12 +27,12 @@ class ReplayHost {
   using Ports = std::map<std::string, std::shared_ptr<const ChannelPort>>;
   using MakePort = std::function<std::shared_ptr<ChannelPort>(const std::string& target)>;
 
-  /// `environment`: all but what comes from outside. `servers`: the number of control planes.
+  /// `environment`: all but what comes from outside. `servers`: the names of its control planes.
   /// `make_port`: makes the port of a target that the recorded program opened, without its cell;
   /// null: the target is skipped.
   ReplayHost(const Recording& recording,
              Environment environment,
-             std::size_t servers,
+             const std::vector<std::string>& servers,
              MakePort make_port);
   ~ReplayHost();
   ReplayHost(const ReplayHost&) = delete;
@@ -52,7 +52,7 @@ class ReplayHost {
   /// When the last event of the recording came.
   Duration length() const;
 
-  /// How often actors have asked for something that the recording does not have.
+  /// How often actors have asked for something that the recording does not have, before its end.
   std::uint64_t unmatched() const;
 
  private:

@@ -49,15 +49,15 @@ std::shared_ptr<Entry> take(std::deque<std::shared_ptr<Entry>>& list) {
 
 class ReplayedTransport final : public AdsTransport {
  public:
-  ReplayedTransport(ScriptPtr script, VirtualTime& time, ServerId id)
-      : script_(std::move(script)), time_(time), id_(id), name_(absl::StrCat("server ", id)) {}
+  ReplayedTransport(ScriptPtr script, VirtualTime& time, ServerId id, std::string name)
+      : script_(std::move(script)), time_(time), id_(id), name_(std::move(name)) {}
 
   std::unique_ptr<Stream> open(Events events) override {
     auto scene = std::make_shared<Scene>();
     scene->recorded = take(script_->streams[id_]);
     scene->events = std::move(events);
     if (scene->recorded == nullptr) {
-      ++script_->unmatched;
+      script_->lacks(time_.now());
     } else if (scene->recorded->opened) {
       at(scene, *scene->recorded->opened, [](Scene& now) {
         now.is_open = true;
@@ -208,7 +208,7 @@ class ReplayedConnector final : public Connector {
     auto wish = std::make_shared<std::optional<Events>>(std::move(events));
     Script::Attempts& kept = script_->kept[name];
     const auto recorded = answer_for(script_->attempts[peer.authority][name], kept, failing_[name]);
-    if (recorded == nullptr) ++script_->unmatched;
+    if (recorded == nullptr) script_->lacks(time_.now());
     if (recorded == nullptr || (!recorded->made && !recorded->ended)) {
       // The recorded runtime gave the attempt up, or the recording has ended.
       fail(wish, time_.now() + timeout, nothing_known(name));
@@ -316,7 +316,7 @@ class ReplayedProber final : public HealthProber {
     void begin(Answer answer) override {
       auto& answers = script_->probes[name_];
       if (answers.empty()) {
-        ++script_->unmatched;
+        script_->lacks(time_.now());
         return;
       }
       auto next = std::move(answers.front());
@@ -341,12 +341,13 @@ class ReplayedProber final : public HealthProber {
 // resolve() cannot wait, so an answer comes when the actors ask for it. The last one is repeated.
 class ReplayedLookup final : public NameLookup {
  public:
-  explicit ReplayedLookup(ScriptPtr script) : script_(std::move(script)) {}
+  ReplayedLookup(ScriptPtr script, const VirtualTime& time)
+      : script_(std::move(script)), time_(time) {}
 
   absl::StatusOr<std::vector<Address>> resolve(const DnsName& name) override {
     auto& answers = script_->names[name];
     if (answers.empty()) {
-      ++script_->unmatched;
+      script_->lacks(time_.now());
       return absl::UnavailableError(
           absl::StrCat(name.str(), ": the recording has no answer for this name"));
     }
@@ -358,6 +359,7 @@ class ReplayedLookup final : public NameLookup {
 
  private:
   const ScriptPtr script_;
+  const VirtualTime& time_;
 };
 
 // Nothing reads snapshots while actors run, so a retired object is destroyed as soon as its owner
@@ -604,15 +606,18 @@ void ReplayedAsks::ask(const PolicyAsked& asked) const {
 
 void replay_outside(const std::shared_ptr<Script>& script,
                     VirtualTime& time,
-                    std::size_t servers,
+                    const std::vector<std::string>& servers,
                     Environment& environment) {
   environment.reclaimer = std::make_shared<VirtualReclaimer>(time);
-  for (ServerId id = 0; id < servers; ++id)
-    environment.ads_transports.push_back(std::make_shared<ReplayedTransport>(script, time, id));
-  environment.load_transports.resize(servers);
+  for (const std::string& server : servers) {
+    const ServerId id = environment.ads_transports.size();
+    environment.ads_transports.push_back(
+        std::make_shared<ReplayedTransport>(script, time, id, server));
+  }
+  environment.load_transports.resize(servers.size());
   environment.connector = std::make_shared<ReplayedConnector>(script, time, environment.reclaimer);
   environment.health_prober = std::make_shared<ReplayedProber>(script, time);
-  environment.name_lookup = std::make_shared<ReplayedLookup>(script);
+  environment.name_lookup = std::make_shared<ReplayedLookup>(script, time);
   environment.detached_lookups = false;
   environment.detached_streams = false;
 }

@@ -84,8 +84,13 @@ struct Script {
   std::set<std::string> woken;  ///< The targets that the program woke before the segment.
   Instant resumed{};            ///< When the segment began, if it began with a state.
   Instant end{};                ///< The time of the last event.
-  /// How often actors asked for something that the recording does not have.
+  /// How often actors asked for something that the recording does not have, before its end.
   std::uint64_t unmatched = 0;
+
+  /// Counts what actors ask for now, and the recording does not have.
+  void lacks(Instant now) {
+    if (now <= end) ++unmatched;
+  }
 };
 
 /// `begin`: the virtual time at which the recording began.
@@ -122,11 +127,11 @@ class ReplayedAsks final : public AskRelay {
   std::map<std::pair<std::string, PolicyPath>, std::weak_ptr<const AskTarget>> policies_;
 };
 
-/// Sets all that the environment has from outside. `servers`: the number of its control planes. The
+/// Sets all that the environment has from outside. `servers`: the names of its control planes. The
 /// script and the time must outlive the actors.
 void replay_outside(const std::shared_ptr<Script>& script,
                     VirtualTime& time,
-                    std::size_t servers,
+                    const std::vector<std::string>& servers,
                     Environment& environment);
 
 }  // namespace signalbox::actors

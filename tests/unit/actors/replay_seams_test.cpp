@@ -34,6 +34,7 @@ std::string peer_of(const std::string& address, const std::string& authority) {
 const std::string kPeer = peer_of("10.0.0.1:80", "orders");
 const std::string kPeerOfCarts = peer_of("10.0.0.1:80", "carts");
 const absl::Status kRefused = absl::UnavailableError("connection refused");
+const OutsideEvent kOther = TargetWoken{"xds:///other"};  // Concerns no seam.
 
 /// A recording by hand, and what the replayed outside says about it.
 struct World {
@@ -41,7 +42,7 @@ struct World {
     Recording recording;
     recording.events = std::move(events);
     script = make_script(recording, kBegin);
-    replay_outside(script, time, 1, environment);
+    replay_outside(script, time, {"xds.example:443"}, environment);
     asks = std::make_shared<ReplayedAsks>(script, time);
   }
 
@@ -138,7 +139,8 @@ TEST_CASE("replayed connector: each attempt ends as it was recorded, at that tim
                {seconds(2), false, ConnectEnded{0, kRefused}},
                {seconds(3), false, ConnectBegan{1, kPeer}},
                {seconds(4), false, ConnectMade{1}},
-               {seconds(9), false, ConnectEnded{1, kRefused}}});
+               {seconds(9), false, ConnectEnded{1, kRefused}},
+               {seconds(10), false, kOther}});
   auto attempt = world.connect();
   CHECK(world.run_until(seconds(6)) == Heard{"2 connection refused"});
   attempt = world.connect();  // Later than it was recorded.
@@ -147,6 +149,7 @@ TEST_CASE("replayed connector: each attempt ends as it was recorded, at that tim
   CHECK(world.script->unmatched == 0);
   attempt = world.connect();
   CHECK(world.run_until(seconds(20)).empty());
+  attempt = world.connect();  // After the recording's end, which has nothing for anything.
   CHECK(world.script->unmatched == 1);
   attempt.reset();  // A destroyed attempt says nothing.
   CHECK(world.run_until(seconds(60)).empty());
@@ -186,7 +189,8 @@ TEST_CASE("replayed connector: a subchannel's connection lasts as long as it had
                {seconds(8), false, ConnectEnded{1, kRefused}},
                {seconds(8), false, ConnectLeft{1}},
                {seconds(9), false, ConnectMade{3}},
-               {seconds(10), false, ConnectEnded{3, kRefused}}});
+               {seconds(10), false, ConnectEnded{3, kRefused}},
+               {seconds(11), false, kOther}});
   auto attempt = world.connect();
   CHECK(world.run_until(seconds(8)) == Heard{"1 connected", "8 closed"});
   attempt = world.connect();
@@ -303,7 +307,8 @@ TEST_CASE("replayed prober: each probe of a target has the answers that it had",
        {seconds(1),
         false,
         ProbeAnswered{probe_text(target_of("carts"), check), ProbeOutcome::kFailed, "no", true}},
-       {seconds(5), false, ProbeAnswered{orders, ProbeOutcome::kPassed, "", false}}});
+       {seconds(5), false, ProbeAnswered{orders, ProbeOutcome::kPassed, "", false}},
+       {seconds(6), false, kOther}});
   const auto prepare = [&](const std::string& authority) {
     return world.environment.health_prober->prepare(target_of(authority), check);
   };
@@ -324,6 +329,7 @@ TEST_CASE("replayed prober: each probe of a target has the answers that it had",
   CHECK(world.script->unmatched == 0);
   of_carts->begin(answer("carts "));
   CHECK(world.run_until(seconds(9)).empty());
+  of_carts->begin(answer("carts "));  // After the recording's end.
   CHECK(world.script->unmatched == 1);
 }
 
@@ -469,6 +475,8 @@ TEST_CASE("replayed look-up: the answers in their order, and the last one again"
   CHECK(lookup.resolve(name).status() == kRefused);
   CHECK(lookup.resolve(name).value() == std::vector{kAddress});
   CHECK(lookup.resolve(name).value() == std::vector{kAddress});
+  CHECK_FALSE(lookup.resolve(DnsName("b.example:80")).ok());
+  world.run_until(seconds(3));  // After the recording's end.
   CHECK_FALSE(lookup.resolve(DnsName("b.example:80")).ok());
   CHECK(world.script->unmatched == 1);
 }
