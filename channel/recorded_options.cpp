@@ -124,8 +124,12 @@ absl::StatusOr<RuntimeOptions> options_of(const RecordingHeader& header,
     if (node.empty()) continue;
     Value value = 0;
     if (!absl::SimpleAtoi(node.mapped(), &value) || value > setting.most) {
-      return absl::DataLossError(absl::StrCat(
-          "the recording's setting ", setting.name, " has the value '", node.mapped(), "'"));
+      return absl::DataLossError(absl::StrCat("the recording's setting ",
+                                              setting.name,
+                                              " has the value '",
+                                              node.mapped(),
+                                              "', expected 0 to ",
+                                              setting.most));
     }
     setting.set(options, value);
   }

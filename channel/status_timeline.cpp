@@ -50,6 +50,11 @@ void StatusTimeline::add(Duration at, const RuntimeStatus& status) {
   }
 }
 
+void StatusTimeline::add(Duration at, const LogLine& line) {
+  if (line.kind == LogKind::kConfigApplied || line.kind == LogKind::kPriority) return;
+  entries_.push_back({at, "log", "", "", signalbox::text_of(line)});
+}
+
 void StatusTimeline::look_at(const TargetStatus& target) {
   std::string text = absl::StrCat(absl::string_view(to_string(target.state)),
                                   target.ready ? ", ready" : ", not ready",

@@ -2,10 +2,11 @@
 //
 // StatusTimeline — what changed from one status of a runtime to the next, as lines.
 //
-//   RuntimeStatus, RuntimeStatus, … ─▶ [StatusTimeline] ─▶ TimelineEntry each change
+//   RuntimeStatus, RuntimeStatus, … ─┬▶ [StatusTimeline] ─▶ TimelineEntry each change
+//   LogLine ─────────────────────────┘
 //
 // Entries of one instant are in the order of targets, clusters, priorities and addresses; the
-// changes of priority come last.
+// changes of priority come last. Lines of the log come before them.
 
 #pragma once
 
@@ -15,14 +16,15 @@
 #include <vector>
 
 #include "messages/ids.hpp"
+#include "messages/log_line.hpp"
 #include "signalbox/runtime_status.hpp"
 
 namespace signalbox::channel {
 
 struct TimelineEntry {
   Duration at{};       ///< Since the beginning.
-  std::string kind;    ///< "target", "cluster", "endpoint", "priority".
-  std::string target;  ///< "xds:///orders"
+  std::string kind;    ///< "target", "cluster", "endpoint", "priority", "log".
+  std::string target;  ///< "xds:///orders"; empty for a line of the log.
   std::string
       subject;       ///< A cluster ("shop / primary" below an aggregate), or cluster and address.
   std::string text;  ///< What is true from now on: "READY", "priority 0 to 1 (failed): …".
@@ -34,6 +36,10 @@ class StatusTimeline {
  public:
   /// Adds the differences between this status and the last one.
   void add(Duration at, const RuntimeStatus& status);
+
+  /// Adds the line, unless a status says the same: a configuration that applies, and a change of
+  /// priority.
+  void add(Duration at, const LogLine& line);
 
   const std::vector<TimelineEntry>& entries() const { return entries_; }
 

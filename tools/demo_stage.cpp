@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include <grpcpp/security/server_credentials.h>
@@ -80,7 +81,11 @@ absl::Status DemoStage::set() {
   if (!options_.record.empty()) options.record = RecordOptions{.path = options_.record};
   if (options_.drill == kTieredDrill) options.aggregate_mode = AggregateMode::kTiered;
   auto runtime = Runtime::start(std::move(options));
-  if (!runtime.ok()) return runtime.status();
+  if (!runtime.ok()) {
+    absl::string_view why = runtime.status().message();
+    const bool is_of_record = absl::ConsumePrefix(&why, "RuntimeOptions::record");
+    return {runtime.status().code(), absl::StrCat(is_of_record ? "--record" : "", why)};
+  }
   runtime_ = *std::move(runtime);
   return absl::OkStatus();
 }

@@ -118,12 +118,16 @@ CLI::Validator http_method() {
   return {check, ""};
 }
 
-// An empty name would mean that the option was not given.
-CLI::Validator file_name() {
-  const auto check = [](std::string& text) -> std::string {
-    return text.empty() ? "expected the name of a file, got ''" : "";
+// An empty text would mean that the option was not given.
+CLI::Validator not_empty(const char* what) {
+  const auto check = [what](std::string& text) -> std::string {
+    return text.empty() ? absl::StrCat("expected ", what, ", got ''") : "";
   };
   return {check, ""};
+}
+
+CLI::Validator file_name() {
+  return not_empty("the name of a file");
 }
 
 // The host is required, because a port alone could mean all interfaces. An IPv6 address needs
@@ -1129,8 +1133,9 @@ void add_replay(CLI::App& app, CommandLine& line) {
                   "A recorded outage, run again",
                   "Runs the actors over a recording (RuntimeOptions::record, or demo --record) in\n"
                   "virtual time: nothing is connected to, and two runs are equal. Prints what\n"
-                  "changed when: targets, priorities in use, endpoints. FILE.old, the part of the\n"
-                  "recording before FILE, is replayed first if it is there.\n"
+                  "changed when: targets, priorities in use, endpoints, and what was logged.\n"
+                  "FILE.old, the part of the recording before FILE, is replayed first if it is\n"
+                  "there.\n"
                   "Exit status 1: the recording is damaged, or --diff found a difference.\n"
                   "\nExamples:\n"
                   "  signalbox replay orders.rec\n"
@@ -1143,7 +1148,8 @@ void add_replay(CLI::App& app, CommandLine& line) {
                    options.until,
                    "Stop there, and print the state: 12.5s since the\nbeginning, or "
                    "2026-11-28T12:00:00Z; at most an\nhour after the recording's end")
-      ->type_name("TIME");
+      ->type_name("TIME")
+      ->check(not_empty("a time"));
   add_replayed_call(*command, options);
   CLI::Option* const json = command->add_flag("--json", options.json, "Print JSON");
   command
@@ -1152,6 +1158,7 @@ void add_replay(CLI::App& app, CommandLine& line) {
                    "Print the first difference to this output of\n`replay --json`, by another "
                    "signalbox")
       ->type_name("FILE")
+      ->check(file_name())
       ->excludes(json);
   command->add_flag(
       "--allow-cut", options.allow_cut, "Replay a file that was cut off, up to there");

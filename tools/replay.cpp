@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include <nlohmann/json.hpp>
 
@@ -16,6 +19,7 @@
 #include "channel/admin/explain_page.hpp"
 #include "channel/admin/status_json.hpp"
 #include "channel/status_timeline.hpp"
+#include "lb/xx_hash.hpp"
 #include "messages/log_line.hpp"
 #include "tools/commands.hpp"
 #include "tools/explain_text.hpp"
@@ -33,6 +37,9 @@ constexpr std::size_t kMostBytes = std::size_t{2} << 30U;
 // The longest time from the recording's end to --until.
 constexpr absl::Duration kMostAfterEnd = absl::Hours(1);
 
+// A replay that takes longer says how far it is, and again after each such time.
+constexpr auto kSilence = std::chrono::seconds(5);
+
 std::string time_text(Duration duration) {
   return absl::FormatDuration(absl::FromChrono(duration));
 }
@@ -43,6 +50,10 @@ void warn(const std::string& text) {
 
 absl::StatusOr<std::string> read_text(const std::string& path) {
   return actors::read_file(path, kMostBytes);
+}
+
+std::string old_of(const std::string& path) {
+  return path + ".old";
 }
 
 absl::StatusOr<xds::ReadRecording> read_segment(const std::string& path) {
@@ -64,10 +75,22 @@ std::string mismatch(const RecordingHeader& earlier, const RecordingHeader& head
       "is segment ", earlier.segment, " of the recording, not segment ", header.segment - 1);
 }
 
+bool exists(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
 // Puts the segment before this one in front, if it is there and of the same recording.
 void add_earlier_segment(const std::string& path, Recording& recording) {
-  if (recording.header.segment == 0) return;
-  const std::string old = path + ".old";
+  const std::string old = old_of(path);
+  if (recording.header.segment == 0) {
+    if (exists(old)) {
+      say("replay",
+          absl::StrCat(old, ", the recording of an earlier process, is no part of this replay"),
+          LogLevel::kInfo);
+    }
+    return;
+  }
   const auto leave_out = [&](absl::string_view why) {
     warn(absl::StrCat(why, ": only ", path, " is replayed"));
   };
@@ -86,6 +109,12 @@ void add_earlier_segment(const std::string& path, Recording& recording) {
 
 absl::StatusOr<Recording> read_all(const ReplayOptions& options) {
   auto read = read_segment(options.file);
+  if (absl::IsNotFound(read.status()) && exists(old_of(options.file))) {
+    return absl::NotFoundError(absl::StrCat(read.status().message(),
+                                            "; there is ",
+                                            old_of(options.file),
+                                            ", which can be replayed alone"));
+  }
   if (!read.ok()) return read.status();
   Recording recording = std::move(read->recording);
   if (read->cut_at) {
@@ -128,6 +157,8 @@ absl::StatusOr<Duration> end_of(const ReplayOptions& options,
         options.until,
         "'"));
   }
+  // The recording's beginning is printed without parts of a millisecond.
+  if (since > -absl::Milliseconds(1)) since = std::max(since, absl::ZeroDuration());
   if (since < absl::ZeroDuration()) {
     return absl::InvalidArgumentError(absl::StrCat("--until: ",
                                                    options.until,
@@ -184,8 +215,8 @@ absl::StatusOr<std::string> explain(const ReplayOptions& options,
 }
 
 struct Outcome {
-  channel::StatusTimeline timeline;
-  std::string explanation;  // JSON; empty: not asked for.
+  channel::StatusTimeline timeline;  // With what the actors log.
+  std::string explanation;           // JSON; empty: not asked for.
 };
 
 std::string heading(const Recording& recording, const channel::Replay& replay) {
@@ -200,7 +231,16 @@ std::string heading(const Recording& recording, const channel::Replay& replay) {
                       "\n");
 }
 
-OrderedJson data_of(const Recording& recording,
+// Tells calls with other headers or cookies apart, without showing them; empty if there are none.
+std::string headers_hash(const ReplayOptions& options) {
+  if (options.headers.empty() && options.cookies.empty()) return "";
+  const std::string all = OrderedJson::array({options.headers, options.cookies})
+                              .dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  return absl::StrFormat("%016x", lb::xx_hash(all));
+}
+
+OrderedJson data_of(const ReplayOptions& options,
+                    const Recording& recording,
                     const channel::Replay& replay,
                     const Outcome& outcome) {
   OrderedJson data = {
@@ -215,6 +255,7 @@ OrderedJson data_of(const Recording& recording,
       {"state", OrderedJson::parse(channel::status_json(replay.status()), nullptr, false)}};
   if (!outcome.explanation.empty())
     data["explanation"] = OrderedJson::parse(outcome.explanation, nullptr, false);
+  if (const std::string hash = headers_hash(options); !hash.empty()) data["headers_hash"] = hash;
   return data;
 }
 
@@ -231,27 +272,46 @@ absl::StatusOr<int> print_difference(const ReplayOptions& options, const Ordered
   return kExitFailed;
 }
 
+void run(channel::Replay& replay, Duration end, channel::StatusTimeline& timeline) {
+  auto said = std::chrono::steady_clock::now();
+  replay.run(end, [&](Duration at, const RuntimeStatus& status) {
+    timeline.add(at, status);
+    const auto now = std::chrono::steady_clock::now();
+    if (now - said < kSilence) return;
+    said = now;
+    say("replay",
+        absl::StrCat("at ", time_text(at), " of ", time_text(end), ", and goes on"),
+        LogLevel::kInfo);
+  });
+}
+
 absl::StatusOr<int> replay(const ReplayOptions& options) {
   const auto recording = read_all(options);
   if (!recording.ok()) return recording.status();
-  const auto replay = channel::Replay::start(*recording, [](const LogLine& line) {
-    if (line.kind == LogKind::kRecording) say("replay", text_of(line), line.level);
+  Outcome outcome;
+  const channel::Replay* running = nullptr;  // While it runs.
+  const auto replay = channel::Replay::start(*recording, [&](const LogLine& line) {
+    if (line.kind == LogKind::kRecording) return say("replay", text_of(line), line.level);
+    if (running != nullptr) outcome.timeline.add(running->elapsed(), line);
   });
-  if (!replay.ok()) return replay.status();
+  if (!replay.ok()) {
+    return absl::Status(replay.status().code(),
+                        absl::StrCat(options.file, ": ", replay.status().message()));
+  }
   const auto end = end_of(options, **replay, recording->header.started);
   if (!end.ok()) return end.status();
-  Outcome outcome;
-  (*replay)->run(
-      *end, [&](Duration at, const RuntimeStatus& status) { outcome.timeline.add(at, status); });
+  running = replay->get();
+  run(**replay, *end, outcome.timeline);
+  running = nullptr;
   if (!options.explain.empty()) {
     auto explanation = explain(options, *recording, **replay);
     if (!explanation.ok()) return explanation.status();
     outcome.explanation = *std::move(explanation);
   }
   if (!options.diff.empty())
-    return print_difference(options, data_of(*recording, **replay, outcome));
+    return print_difference(options, data_of(options, *recording, **replay, outcome));
   if (options.json) {
-    std::cout << data_of(*recording, **replay, outcome)
+    std::cout << data_of(options, *recording, **replay, outcome)
                      .dump(2, ' ', false, OrderedJson::error_handler_t::replace)
               << "\n";
     return kExitOk;
@@ -259,8 +319,10 @@ absl::StatusOr<int> replay(const ReplayOptions& options) {
   std::cout << heading(*recording, **replay) << timeline_text(outcome.timeline.entries())
             << unmatched_text((*replay)->unmatched());
   if (!options.until.empty()) {
-    std::cout << "\nat " << time_text((*replay)->elapsed()) << ":\n"
-              << state_text((*replay)->status());
+    const RuntimeStatus status = (*replay)->status();
+    std::cout << "\nat " << time_text((*replay)->elapsed()) << ", " << channel::rfc3339(status.made)
+              << ":\n"
+              << state_text(status);
   }
   if (!outcome.explanation.empty())
     std::cout << "\n" << explain_text(nlohmann::json::parse(outcome.explanation));

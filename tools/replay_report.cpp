@@ -22,6 +22,22 @@ std::string subject_of(const TimelineEntry& entry) {
   return entry.subject.empty() ? entry.target : absl::StrCat(entry.target, " ", entry.subject);
 }
 
+// What an output of `replay --json` has at most is less than half of this.
+constexpr int kDeepest = 50;
+
+// Discarded if it is no JSON, or nested too deeply for functions that call themselves.
+OrderedJson parse(absl::string_view text) {
+  bool is_too_deep = false;
+  OrderedJson parsed = OrderedJson::parse(
+      text,
+      [&](int depth, OrderedJson::parse_event_t /*event*/, const OrderedJson& /*found*/) {
+        is_too_deep = is_too_deep || depth > kDeepest;
+        return !is_too_deep;
+      },
+      /*allow_exceptions=*/false);
+  return is_too_deep ? OrderedJson(OrderedJson::value_t::discarded) : parsed;
+}
+
 constexpr int kMilliseconds = 3;  // The digits of a time in lines.
 constexpr int kNanoseconds = 9;
 
@@ -109,7 +125,8 @@ constexpr Basis kBases[] = {{"/recorded", "another recording"},
                             {"/until_ns", "another --until"},
                             {"/explanation/method", "another --explain"},
                             {"/explanation/target", "another --target"},
-                            {"/explanation/seed", "another --seed"}};
+                            {"/explanation/seed", "another --seed"},
+                            {"/headers_hash", "other --header or --cookie"}};
 
 absl::Status compare_bases(const OrderedJson& here,
                            const OrderedJson& there,
@@ -170,8 +187,10 @@ void add_values(const OrderedJson& value,
                 const std::string& place,
                 std::vector<std::string>& values) {
   if (place == "/version") return;
-  if (value.is_primitive() || value.empty())
-    return values.push_back(one_line(absl::StrCat(place, " ", value.dump())));
+  if (value.is_primitive() || value.empty()) {
+    const char* const space = place.empty() ? "" : " ";
+    return values.push_back(one_line(absl::StrCat(place, space, value.dump())));
+  }
   for (const auto& [key, inner] : value.items())
     add_values(inner, absl::StrCat(place, "/", key), values);
 }
@@ -253,14 +272,14 @@ std::string unmatched_text(std::uint64_t unmatched) {
 absl::StatusOr<std::optional<std::string>> first_difference(const OrderedJson& here,
                                                             absl::string_view other,
                                                             const std::string& name) {
-  const auto there = OrderedJson::parse(other, nullptr, /*allow_exceptions=*/false);
+  const OrderedJson there = parse(other);
   const auto others = entries_of(there, name);
   if (!others.ok()) return others.status();
   if (auto status = compare_bases(here, there, name); !status.ok()) return status;
   const auto entries = entries_of(here, "this replay");
   if (!entries.ok()) return entries.status();
   auto difference = different_entry(*entries, *others, name);
-  for (const char* part : {"state", "explanation"}) {
+  for (const char* part : {"state", "explanation", "unmatched"}) {
     if (!difference)
       difference = different_value(part, values_of(here, part), values_of(there, part), name);
   }

@@ -37,8 +37,9 @@ nlohmann::ordered_json entries_json(const std::vector<channel::TimelineEntry>& e
 std::string unmatched_text(std::uint64_t unmatched);
 
 /// Compares the output of `signalbox replay --json` with that of another build (`other`, of the
-/// file `name`). nullopt: the entries, the state and the explanation are equal. INVALID_ARGUMENT:
-/// `other` is no such output, or is of other events or of another time.
+/// file `name`). nullopt: the entries, the state, the explanation and `unmatched` are equal.
+/// INVALID_ARGUMENT: `other` is no such output, or is of other events, of another time or of
+/// another call.
 absl::StatusOr<std::optional<std::string>> first_difference(const nlohmann::ordered_json& here,
                                                             absl::string_view other,
                                                             const std::string& name);

@@ -33,6 +33,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
 using Json = nlohmann::json;
 
 const char kSecret[] = "secret-of-a-call";
@@ -304,7 +305,7 @@ TEST_CASE("replay: a recorded failover has the same changes, and is the same eac
   // At the beginning nothing is known; at the end a call goes to the first priority.
   const std::vector<std::string> call = {"--explain", kExplainedMethod};
   const Finished early = replay_command(path, {"--until", "0s"});
-  CHECK_THAT(early.output, Contains("at 0:\n"));
+  CHECK_THAT(early.output, Contains("\nat 0, 20"));
   const Finished late = replay_command(path, {call[0], call[1], "--until", "1h"});
   INFO(late.output << late.errors);
   CHECK(late.status == 0);
@@ -484,7 +485,7 @@ TEST_CASE("replay: the commands of docs/operate.md replay the outage of the demo
   CHECK(pasted.status == 0);
   CHECK_THAT(pasted.errors, !Contains("signalbox replay: "));
   CHECK_THAT(pasted.output,
-             Contains("at 3s:\nxds:///orders: ") &&
+             Contains("\nat 3s, 20") && Contains("Z:\nxds:///orders: ") &&
                  Contains("\nxds:///orders  /signalbox.demo.v1.Orders/Place  --seed 0\n") &&
                  Contains("equal: "));
   const Finished first = replay_command(path, {"--json"});
@@ -509,6 +510,10 @@ TEST_CASE("replay: bad files and questions get an error that says what is wrong"
     return finished.errors;
   };
   CHECK_THAT(error_of(replay_command(folder.path("none.rec")), 2), Contains("none.rec"));
+  const std::string old = folder.write("gone.rec.old", "");
+  CHECK_THAT(error_of(replay_command(folder.path("gone.rec")), 2),
+             Contains("gone.rec: No such file or directory; there is " + old +
+                      ", which can be replayed alone\n"));
   CHECK_THAT(error_of(replay_command(folder.write("a.rec", "GIF89a")), 2),
              Contains("not a recording of signalbox: it begins with 'GIF89a'"));
   CHECK_THAT(error_of(replay_command(folder.write("b.rec", "signalbox-recording 9\n")), 2),
@@ -540,6 +545,10 @@ TEST_CASE("replay: bad files and questions get an error that says what is wrong"
              Contains("--until: expected a duration (12.5s, 3m) or a time"));
   CHECK_THAT(error_of(replay_command(whole, {"--diff", cut}), 2),
              Contains("not the output of `signalbox replay --json`"));
+  CHECK_THAT(error_of(replay_command(whole, {"--diff", ""}), 2),
+             Contains("--diff: expected the name of a file, got ''"));
+  CHECK_THAT(error_of(replay_command(whole, {"--until", ""}), 2),
+             Contains("--until: expected a time, got ''"));
   CHECK_THAT(error_of(replay_command(whole, {"--explain", "/a/b", "--target", "xds:///x"}), 2),
              Contains("target: 'xds:///x' is not in use at 1s; there are: xds:///orders\n"));
   const std::string closed = folder.write(
@@ -561,7 +570,8 @@ TEST_CASE("replay: bad files and questions get an error that says what is wrong"
   const std::string bad =
       folder.write("e.rec", xds::recording_preamble() + xds::encode(header) + event);
   CHECK_THAT(error_of(replay_command(bad), 1),
-             Contains("setting aggregate_mode has the value 'many'"));
+             Contains("e.rec: the recording's setting aggregate_mode has the value 'many', "
+                      "expected 0 to 1\n"));
 }
 
 TEST_CASE("replay: a recording and the output of another build may have 2 GiB", "[e2e][replay]") {
@@ -625,7 +635,13 @@ TEST_CASE("replay: the segment before the file goes first, if it is there and be
        false,
        "signalbox replay: a.rec.old is segment 0 of the recording, not segment 1: only a.rec is "
        "replayed\n"},
-      {"the file is the first one", 7, 0, damage, false, ""},
+      {"the file is the first one",
+       7,
+       0,
+       damage,
+       false,
+       "signalbox replay: a.rec.old, the recording of an earlier process, is no part of this "
+       "replay\n"},
       {"it is missing",
        7,
        1,
@@ -692,6 +708,7 @@ TEST_CASE("replay: what the recording lacks is said", "[e2e][replay]") {
         "does not have: com.example.Quorum, shop.audit\n");
   // The client opens a stream to the control plane, of which the recording knows nothing.
   CHECK_THAT(finished.output, Contains("\nunmatched: 1; "));
+  CHECK_THAT(replay_command(path, {"--until", "1h"}).output, Contains("\nunmatched: 1; "));
   // Only a replay of the same can show that builds differ.
   const std::string before = folder.write("before.json", replay_command(path, {"--json"}).output);
   const Finished other = replay_command(path, {"--until", "2s", "--diff", before});
@@ -713,7 +730,9 @@ TEST_CASE("replay: --until is a time since the beginning, or a time of day", "[e
     const Finished finished = replay_command(path, {"--until", until});
     CHECK(finished.status == 0);
     CHECK(finished.errors.empty());
-    CHECK_THAT(finished.output, Contains("\nat 10s:\nxds:///a: ") && !Contains("xds:///b"));
+    CHECK_THAT(
+        finished.output,
+        Contains("\nat 10s, 2026-11-28T12:00:00.000Z:\nxds:///a: ") && !Contains("xds:///b"));
   }
   const std::pair<const char*, const char*> wrong[] = {
       {"2026-11-28T11:59:49Z", "is before the recording, which began at 2026-11-28T11:59:50.000Z"},
@@ -736,6 +755,15 @@ TEST_CASE("replay: --until is a time since the beginning, or a time of day", "[e
     CHECK(finished.errors == text);
   }
   CHECK(replay_command(path, {"--until", "1h15s"}).status == 0);
+  // The time that the heading shows is taken, though the recording began later by 700 µs.
+  header.started += 700us;
+  const std::string later =
+      folder.write("b.rec", segment_bytes(header, {{4s, false, TargetOpened{"xds:///a"}}}));
+  const Finished begin = replay_command(later, {"--until", "2026-11-28T11:59:50.000Z"});
+  CHECK(begin.status == 0);
+  CHECK_THAT(begin.output,
+             StartsWith("recorded 2026-11-28T11:59:50.000Z ") &&
+                 Contains("\nat 0, 2026-11-28T11:59:50.000Z:\n"));
 }
 
 TEST_CASE("replay: --diff compares the state and the explanation, too", "[e2e][replay]") {
@@ -763,6 +791,9 @@ TEST_CASE("replay: --diff compares the state and the explanation, too", "[e2e][r
       {{"--explain", "/a/b"},
        [](OrderedJson& other) { other["explanation"]["outcome"] = "fail"; },
        "explanation differs:\n  here: /outcome \"queue\"\n  before: /outcome \"fail\"\n"},
+      {{"--explain", "/a/b"},
+       [](OrderedJson& other) { other["unmatched"] = 7; },
+       "unmatched differs:\n  here: 1\n  before: 7\n"},
   };
   for (const Row& row : rows) {
     OrderedJson other = before;
@@ -774,6 +805,15 @@ TEST_CASE("replay: --diff compares the state and the explanation, too", "[e2e][r
     CHECK(finished.status == (finished.output.starts_with("equal") ? 0 : 1));
   }
   const std::string asked = folder.write("asked.json", before.dump());
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{"--header", "user:7"}, {"--cookie", "user=7"}}) {
+    const Finished of_another =
+        replay_command(path, {"--explain", "/a/b", more[0], more[1], "--diff", asked});
+    CHECK(of_another.status == 2);
+    CHECK_THAT(of_another.errors,
+               Contains("cannot be compared, it is of other --header or --cookie: /headers_hash is "
+                        "null there and \""));
+  }
   const Finished not_asked = replay_command(path, {"--diff", asked});
   CHECK(not_asked.status == 2);
   CHECK_THAT(not_asked.errors,
@@ -820,6 +860,7 @@ TEST_CASE("replay: headers, cookies and a seed belong to the call that is explai
                       {{"--header", "x-user:7"}, "x-user", 0},
                       {{"--cookie", "s=1"}, "cookie", 0},
                       {{"--seed", "42"}, "others", 42}};
+  std::set<std::string> hashes;
   for (const Row& row : rows) {
     std::vector<std::string> arguments = {"--json", "--explain", "/demo.v1.Orders/Place"};
     arguments.insert(arguments.end(), row.arguments.begin(), row.arguments.end());
@@ -830,7 +871,10 @@ TEST_CASE("replay: headers, cookies and a seed belong to the call that is explai
     CHECK(explanation["cluster"] == row.cluster);
     CHECK(explanation["seed"] == row.seed);
     CHECK(finished.errors.empty());
+    hashes.insert(Json::parse(finished.output).value("headers_hash", ""));
   }
+
+  CHECK(hashes.size() == 3);  // No headers, another header, another cookie.
 
   orders.whole.header.settings["session_cookies.sealed"] = "1";
   const std::string sealed =
@@ -896,6 +940,28 @@ TEST_CASE("replay: a resource file takes the place of a control plane", "[e2e][r
   CHECK_THAT(finished.output,
              Contains(absl::StrCat("The call goes to ", backend.address, ", in cluster c.")) &&
                  !Contains("unmatched"));
+}
+
+TEST_CASE("replay: a control plane that is lost is a line, with its name and reason",
+          "[e2e][replay]") {
+  Conversation orders;
+  orders.whole.events.push_back(
+      {2s, false, StreamClosed{0, 0, absl::UnavailableError("connection reset")}});
+  const TemporaryFolder folder;
+  const std::string path =
+      folder.write("a.rec", segment_bytes(orders.whole.header, orders.whole.events));
+  const Finished finished = replay_command(path);
+  INFO(finished.output << finished.errors);
+  CHECK(finished.status == 0);
+  CHECK_THAT(finished.output,
+             Contains("     2.000  log ") &&
+                 Contains("  xDS server 127.0.0.1:1 is lost: connection reset"));
+}
+
+TEST_CASE("replay: a demo that cannot record says so", "[e2e][replay][demo]") {
+  const Finished demo = run_program({SIGNALBOX_PROGRAM, "demo", "--record", "/"});
+  CHECK(demo.status == 1);
+  CHECK_THAT(demo.errors, Contains("signalbox demo: --record: recording /: is no regular file"));
 }
 
 TEST_CASE("replay: a runtime does not start when it cannot record", "[e2e][replay]") {

@@ -365,7 +365,7 @@ class Reader {
                            what.status().message(),
                            "; signalbox ",
                            recording.header.version,
-                           " wrote the recording")};
+                           " wrote the recording: replay it with that one")};
     }
     const Duration when(frame.event().at_ns());
     const Duration last = recording.events.empty() ? Duration::zero() : recording.events.back().at;

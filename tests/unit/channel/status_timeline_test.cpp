@@ -71,6 +71,20 @@ TEST_CASE("status timeline: each difference is an entry, and what is the same is
                                                        "target : gone"});
 }
 
+TEST_CASE("status timeline: what is logged is an entry, unless a status has it",
+          "[channel][replay]") {
+  StatusTimeline timeline;
+  for (const LogKind kind : {LogKind::kConfigApplied,
+                             LogKind::kPriority,
+                             LogKind::kControlPlane,
+                             LogKind::kConfigRefused})
+    timeline.add(seconds(1), LogLine{LogLevel::kWarning, kind, std::string(to_string(kind)), 0});
+  CHECK(lines(timeline, 0) ==
+        std::vector<std::string>{"log : control_plane", "log : config_refused"});
+  CHECK(timeline.entries()[0].at == seconds(1));
+  CHECK(timeline.entries()[0].target.empty());
+}
+
 TEST_CASE("status timeline: each change of priority is an entry once", "[channel][replay]") {
   RuntimeStatus status;
   PriorityChange change;

@@ -278,6 +278,21 @@ TEST_CASE("replay_report: what the recording does not have is said", "[tools][re
       "More than a few say that the replay went another way than the process.\n");
 }
 
+TEST_CASE("replay_report: a file that is nested too deeply is no output of replay",
+          "[tools][replay]") {
+  const auto nested = [](const std::string& place, std::size_t depth) {
+    std::string other = replay_output(some_entries()).dump();
+    other.insert(1,
+                 "\"" + place + "\": " + std::string(depth, '[') + std::string(depth, ']') + ", ");
+    return difference(some_entries(), other);
+  };
+  CHECK(nested("another", 20) == "equal");
+  for (const char* place : {"state", "recorded", "another"}) {
+    INFO(place);
+    CHECK(nested(place, 200'000) == "other.json: not the output of `signalbox replay --json`");
+  }
+}
+
 TEST_CASE("replay_report: a file that is no output of replay is named", "[tools][replay]") {
   const auto other = GENERATE(as<std::string>{},
                               "",

@@ -157,7 +157,8 @@ TEST_CASE("recording: an event that this signalbox does not know is named, and a
   const std::string place = std::to_string(before.size());
   const std::string event_has = "orders.rec: the event at byte " + place + " has the ";
   const std::string after =
-      ", which this signalbox does not know; signalbox 0.1.0 wrote the recording";
+      ", which this signalbox does not know; signalbox 0.1.0 wrote the recording: replay it with "
+      "that one";
   const std::string damaged = "orders.rec: damaged at byte " + place + ": the ";
   const auto row = GENERATE_COPY(values<Row>({
       {[](auto& it) { it.set_kind(kKinds - 1); }, absl::StatusCode::kOk, ""},
