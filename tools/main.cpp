@@ -1133,7 +1133,7 @@ void add_replay(CLI::App& app, CommandLine& line) {
                   "A recorded outage, run again",
                   "Runs the actors over a recording (RuntimeOptions::record, or demo --record) in\n"
                   "virtual time: nothing is connected to, and two runs are equal. Prints what\n"
-                  "changed when: targets, priorities in use, endpoints, and what was logged.\n"
+                  "changed when: targets, priorities in use, endpoints, lost control planes.\n"
                   "FILE.old, the part of the recording before FILE, is replayed first if it is\n"
                   "there.\n"
                   "Exit status 1: the recording is damaged, or --diff found a difference.\n"

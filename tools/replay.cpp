@@ -231,7 +231,8 @@ std::string heading(const Recording& recording, const channel::Replay& replay) {
                       "\n");
 }
 
-// Tells calls with other headers or cookies apart, without showing them; empty if there are none.
+// Tells calls with other headers or cookies apart; empty if there are none. It hides no value that
+// can be guessed.
 std::string headers_hash(const ReplayOptions& options) {
   if (options.headers.empty() && options.cookies.empty()) return "";
   const std::string all = OrderedJson::array({options.headers, options.cookies})

@@ -274,8 +274,10 @@ absl::StatusOr<std::uint64_t> Recorder::write(const std::vector<RecordedEvent>& 
     state_.apply(event.what);
     last_ = event.at;
     if (is_late_ && (left_out_ > 0 || size() > 2 * full_size())) {
-      ++left_out_;
-      ++left_out;
+      // A mark stands for events that were counted when they were dropped.
+      const auto* const mark = std::get_if<EventsDropped>(&event.what);
+      left_out_ += mark == nullptr ? 1 : mark->count;
+      if (mark == nullptr) ++left_out;
       continue;
     }
     if (left_out_ > 0) {

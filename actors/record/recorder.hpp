@@ -71,8 +71,9 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  /// Writes all events that were noted before, joins the thread, and leaves the path to other
-  /// recorders. Later events are not recorded. Must not run on two threads at a time.
+  /// Writes all events that were noted before, and a mark if events after them were dropped. Then
+  /// it joins the thread, and leaves the path to other recorders. Later events are not recorded.
+  /// Must not run on two threads at a time.
   void finish();
 
   /// Thread-safe. Takes a lock for a moment, and waits for no file.

@@ -52,7 +52,7 @@ class ReplayHost {
   /// When the last event of the recording came.
   Duration length() const;
 
-  /// How often actors have asked for something that the recording does not have, before its end.
+  /// How often actors have asked for something that the recording does not have, until its end.
   std::uint64_t unmatched() const;
 
  private:

@@ -84,7 +84,7 @@ struct Script {
   std::set<std::string> woken;  ///< The targets that the program woke before the segment.
   Instant resumed{};            ///< When the segment began, if it began with a state.
   Instant end{};                ///< The time of the last event.
-  /// How often actors asked for something that the recording does not have, before its end.
+  /// How often actors asked for something that the recording does not have, until its end.
   std::uint64_t unmatched = 0;
 
   /// Counts what actors ask for now, and the recording does not have.

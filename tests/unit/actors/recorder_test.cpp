@@ -229,24 +229,31 @@ TEST_CASE("recorder: a file that cannot be followed by another is at most twice 
           "[recording]") {
   Recorded recorded;
   {
-    const auto recorder = recorded.start();
+    RecorderOptions options = recorded.options();
+    options.max_waiting_bytes = 2 * kMiB;
+    const auto recorder = Recorded::start(std::move(options));
     {
       const Limited descriptors(RLIMIT_NOFILE, 0);
       for (int i = 0; i < 6; ++i)
         recorder->note(long_event());
       recorder->note(ConnectBegan{7, "10.0.0.1:80"});
       recorded.watched.await([&] { return recorded.watched.dropped == 4; });
+      // The mark of an event that was dropped before is no event.
+      recorder->note(StreamReceived{0, 0, std::string(2 * kMiB, 'x')});
+      recorder->note(TargetWoken{"xds:///orders"});
+      recorded.watched.await([&] { return recorded.watched.dropped == 6; });
     }
     recorder->note(TargetOpened{"xds:///orders"});
   }
   CHECK(std::filesystem::file_size(recorded.path + ".old") <= kMiB);
+  CHECK(recorded.watched.dropped == 6);
   CHECK(recorded.watched.complaints.size() == 1);
   const Recording newer = read(recorded.path);
   // What was dropped is in the state, and a replay of both files is told that it is missing.
   REQUIRE(newer.events.size() == 3);
   CHECK(newer.events[0].carried);
   CHECK(newer.events[0].what == OutsideEvent(ConnectBegan{7, "10.0.0.1:80"}));
-  CHECK(newer.events[1].what == OutsideEvent(EventsDropped{4}));
+  CHECK(newer.events[1].what == OutsideEvent(EventsDropped{6}));
   CHECK(newer.events[2].what == OutsideEvent(TargetOpened{"xds:///orders"}));
 }
 

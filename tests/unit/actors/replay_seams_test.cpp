@@ -149,7 +149,7 @@ TEST_CASE("replayed connector: each attempt ends as it was recorded, at that tim
   CHECK(world.script->unmatched == 0);
   attempt = world.connect();
   CHECK(world.run_until(seconds(20)).empty());
-  attempt = world.connect();  // After the recording's end, which has nothing for anything.
+  attempt = world.connect();  // After the recording's end.
   CHECK(world.script->unmatched == 1);
   attempt.reset();  // A destroyed attempt says nothing.
   CHECK(world.run_until(seconds(60)).empty());

@@ -278,6 +278,12 @@ TEST_CASE("replay_report: what the recording does not have is said", "[tools][re
       "More than a few say that the replay went another way than the process.\n");
 }
 
+TEST_CASE("replay_report: brackets in texts nest nothing", "[tools][replay]") {
+  const std::vector<TimelineEntry> entries = {
+      {seconds(1), "target", "t", "", std::string(200, '[') + "\"\\"}};
+  CHECK(difference(entries, replay_output(entries).dump()) == "equal");
+}
+
 TEST_CASE("replay_report: a file that is nested too deeply is no output of replay",
           "[tools][replay]") {
   const auto nested = [](const std::string& place, std::size_t depth) {
@@ -286,7 +292,8 @@ TEST_CASE("replay_report: a file that is nested too deeply is no output of repla
                  "\"" + place + "\": " + std::string(depth, '[') + std::string(depth, ']') + ", ");
     return difference(some_entries(), other);
   };
-  CHECK(nested("another", 20) == "equal");
+  CHECK(nested("another", 49) == "equal");
+  CHECK(nested("another", 50) == "other.json: not the output of `signalbox replay --json`");
   for (const char* place : {"state", "recorded", "another"}) {
     INFO(place);
     CHECK(nested(place, 200'000) == "other.json: not the output of `signalbox replay --json`");
