@@ -9,8 +9,8 @@ p25). The two sides of a pair run right after each other, so a longer disturbanc
 usually affects both sides. For the target Exactly, the numbers of all pairs are added instead, and
 ratio is that of the two sums, because a median would hide failures in a few of the pairs.
 
-A verdict needs a spread of at most what the ratio is off 1, or so many pairs that the error of
-their median is at most what the ratio is off the bound."""
+There is a verdict if the spread is at most the ratio's distance from 1, or if there are so many
+pairs that the error of their median is at most the ratio's distance from the bound."""
 
 import math
 import statistics

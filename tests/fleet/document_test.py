@@ -64,8 +64,11 @@ def in_vain(outcome: dict) -> str:
 
 
 class OutcomesTest(unittest.TestCase):
-    written = json.loads(FILE.read_text(encoding="utf-8"))
     changed = "the model has changed: write outcomes.json again"
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.written = json.loads(FILE.read_text(encoding="utf-8"))
 
     def test_the_program_computes_the_outcomes_of_the_small_fleets(self) -> None:
         for new, old in zip(compute(SMALL_CLIENTS), self.written["small"], strict=True):
