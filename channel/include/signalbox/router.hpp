@@ -193,7 +193,8 @@ class Router {
   ///
   /// Call it once for such a call if its last Pick came from pick() or repick(), which do not know
   /// whether another pick follows. pick_until() and pick_async() count the call themselves when
-  /// their result is not complete.
+  /// their result is not complete. If their result is complete but the call ends without having
+  /// reached its endpoint, call unserved() with that Pick.
   ///
   /// The Pick API times no call: signalbox_call_duration_seconds and signalbox_rpc_duration_seconds
   /// have the calls of channels only. signalbox_pick_wait_seconds also has the waits of
