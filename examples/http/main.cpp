@@ -8,7 +8,8 @@
 //
 // All requests belong to one session, with a cookie jar, until the line "new" on stdin begins
 // another session. cpp-httplib does HTTP. At the end of stdin, the program prints how many requests
-// ended with which code. It exits with 1 if a request found no backend.
+// ended with which code. It exits with 1 if a request had no response.
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <memory>
@@ -29,11 +30,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kRequestTime = std::chrono::seconds(10);
 constexpr auto kNews = std::chrono::milliseconds(100);
+constexpr auto kLeastTime = std::chrono::milliseconds(1);
 
 struct Response {
-  int status = 0;  // 0: the connection broke.
+  int status;  // 0: the connection broke, or the time was over.
   std::string body;
-  bool is_served = true;  // False: no backend got the request.
+  bool is_served = true;  // False: no backend sent a response.
 };
 
 // Gives routes and filters the request's headers. Only `cookie` may be present.
@@ -54,6 +56,23 @@ httplib::Client client_of(const std::string& address) {
   auto host = address.substr(0, colon);
   if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
   return httplib::Client(host, std::stoi(address.substr(colon + 1)));
+}
+
+// cpp-httplib limits the connecting and each read, so the deadline is also checked after each read
+// of the body. A server that sends its headers slowly can exceed the deadline.
+httplib::Result get(httplib::Client client,
+                    const std::string& path,
+                    const httplib::Headers& headers,
+                    Clock::time_point deadline,
+                    std::string& body) {
+  // Not negative, which cpp-httplib takes for no limit.
+  const auto left = std::max<Clock::duration>(deadline - Clock::now(), kLeastTime);
+  client.set_connection_timeout(left);
+  client.set_read_timeout(left);
+  return client.Get(path, headers, [&](const char* data, std::size_t size) {
+    body.append(data, size);
+    return Clock::now() < deadline;
+  });
 }
 
 // The cookies that the pick sets for its session, and those that the server sets.
@@ -95,28 +114,34 @@ Response request(const signalbox::Router& router,
                  const std::string& path) {
   const CookieHeader headers(jar.cookie_header(path));
   const signalbox::CallArgs call{.path = path, .headers = &headers, .seed = signalbox::next_seed()};
-  const auto deadline = Clock::now() + kRequestTime;
-  while (Clock::now() < deadline) {
+  const auto cookies =
+      headers.cookie.empty() ? httplib::Headers() : httplib::Headers{{"Cookie", headers.cookie}};
+  const auto began = Clock::now();
+  for (Clock::time_point deadline = began + kRequestTime;;) {
     signalbox::Pick pick = router.pick_until(call, deadline, signalbox::OnFail::kWait);
     if (pick.outcome() != signalbox::PickOutcome::kComplete)
       return {503, absl::StrCat("no backend in time: ", pick.status().message()), false};
+    deadline = std::min(deadline, began + pick.timeout().value_or(kRequestTime));
     // The example makes a client for each request. A real program keeps one for each address.
-    const auto cookies =
-        headers.cookie.empty() ? httplib::Headers() : httplib::Headers{{"Cookie", headers.cookie}};
-    const auto answer = client_of(pick.connection()->address().str()).Get(path, cookies);
-    if (answer.error() == httplib::Error::Connection) {
+    std::string body;
+    const auto answer =
+        get(client_of(pick.connection()->address().str()), path, cookies, deadline, body);
+    if (answer.error() == httplib::Error::Connection ||
+        answer.error() == httplib::Error::ConnectionTimeout) {
       router.wait(pick, Clock::now() + kNews);  // The endpoint is gone; a new picker comes soon.
-      continue;
+      if (Clock::now() < deadline) continue;
+      router.unserved(pick);
+      return {503, "no backend in time: no attempt to connect succeeded", false};
     }
     router.started(pick);
     for (const std::string& set_cookie : set_cookies_of(pick, answer)) {
       if (const auto taken = jar.save(set_cookie); !taken.ok()) std::cerr << taken << '\n';
     }
-    const Response response = answer ? Response{answer->status, answer->body} : Response{};
-    router.finished(pick, code_of(response.status));
-    return response;
+    router.finished(pick, code_of(answer ? answer->status : 0));
+    if (!answer)
+      return {0, absl::StrCat("no response: ", httplib::to_string(answer.error())), false};
+    return {answer->status, std::move(body)};
   }
-  return {503, "no backend in time: each refused the connection", false};
 }
 
 }  // namespace
@@ -129,12 +154,17 @@ int main() {
     std::cerr << "http_client: " << runtime.status() << '\n';
     return 1;
   }
-  const auto router = *(*runtime)->router("xds:///shop");
+  const auto router = *(*runtime)->router("xds:///shop");  // A literal, so the name is valid.
   bool is_all_served = true;
   auto jar = std::make_unique<signalbox::CookieJar>();
   for (std::string path; std::getline(std::cin, path);) {
     if (path == "new") {
       jar = std::make_unique<signalbox::CookieJar>();
+      continue;
+    }
+    if (!path.starts_with('/')) {
+      std::cerr << "http_client: a path begins with \"/\", this one does not: " << path << '\n';
+      is_all_served = false;
       continue;
     }
     const Response response = request(*router, *jar, path);
@@ -143,7 +173,8 @@ int main() {
   }
   std::istringstream metrics((*runtime)->metrics_text());
   for (std::string line; std::getline(metrics, line);) {
-    if (line.starts_with("signalbox_rpcs_completed_total{")) std::cout << line << '\n';
+    if (line.starts_with("signalbox_rpcs_") || line.starts_with("signalbox_calls_total"))
+      std::cout << line << '\n';
   }
   return is_all_served ? 0 : 1;
 }

@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -23,6 +24,7 @@ from typing import Iterator
 
 from collector import Collector, attributes, events
 from installed import PATIENCE, free_ports, installation, outside, results, run, serving, world_of
+from odd_server import OddServer
 from shell import Shell
 
 HERE = Path(__file__).resolve().parent
@@ -32,9 +34,13 @@ PROGRAMS = {"admin": "server", "custom_policy": "pick", "failover": "failover", 
             "opentelemetry": "traced_call", "sessions": "session"}
 BUILD_LINE = "    cmake -B build && cmake --build build\n"
 PORTS = ("50050", "50051", "50052", "9901", "4318")  # Of all READMEs and resources.
+# gRPC's mapping of HTTP statuses to codes.
+CODES = {"OK": (201,), "INTERNAL": (400,), "UNAUTHENTICATED": (401,), "PERMISSION_DENIED": (403,), "UNIMPLEMENTED": (404,),
+         "UNAVAILABLE": (429, 502, 503, 504), "UNKNOWN": (409, 500)}
 STEP = re.compile(r"((?:^    .*\n)+)|\bafter\s+`([^`]+)`|\bprints\s+`([^`]+)`", re.MULTILINE | re.IGNORECASE)
 
-# The shop: a cluster of two priorities serves orders. Another cluster serves all other paths.
+# The shop: a cluster of two priorities serves orders. Another cluster serves all other paths. It
+# also serves orders with the header `vip`, which the example never sends.
 SHOP = """
 resources:
   - "@type": type.googleapis.com/envoy.config.listener.v3.Listener
@@ -47,6 +53,7 @@ resources:
             - name: shop
               domains: ["*"]
               routes:
+                - {match: {prefix: /orders/, headers: [{name: vip, present_match: true}]}, route: {cluster: pages}}
                 - {match: {prefix: /orders/}, route: {cluster: orders}}
                 - {match: {prefix: ""}, route: {cluster: pages}}
         http_filters:
@@ -91,6 +98,19 @@ def shop(**clusters: list[int]) -> str:
 
 def text_of(file: Path) -> str:
     return file.read_text(encoding="utf-8")
+
+
+def port_of(address: str) -> str:
+    return address.rpartition(":")[2]
+
+
+def resources_of(world: dict[str, str]) -> Path:
+    return Path(json.loads(world["GRPC_XDS_BOOTSTRAP_CONFIG"])["signalbox.resources"])
+
+
+def count_of(printed: str, metric: str) -> float:
+    """The sum of the metric's series, which may be given with labels: `name{a="b"`."""
+    return sum(float(line.rpartition(" ")[2]) for line in printed.splitlines() if line.startswith(metric))
 
 
 def with_ports(text: str, ports: dict[str, str]) -> str:
@@ -148,11 +168,16 @@ class ExamplesTest(unittest.TestCase):
         return process
 
     @contextlib.contextmanager
-    def backend(self, *enter: object, **environment: str) -> Iterator[str]:
-        """A running backend's address. `enter`: the program that runs the backend."""
+    def backend_process(self, *enter: object, **environment: str) -> Iterator[tuple[subprocess.Popen, str]]:
+        """A running backend and its address. `enter`: the program that runs the backend."""
         with serving(*enter, self.prefix / "bin/signalbox", "backend", "--cluster", "orders", "--name", "a",
                      "--listen", "127.0.0.1:0", **environment) as process:
-            yield json.loads(process.stdout.readline())["address"]
+            yield process, json.loads(process.stdout.readline())["address"]
+
+    @contextlib.contextmanager
+    def backend(self, *enter: object, **environment: str) -> Iterator[str]:
+        with self.backend_process(*enter, **environment) as (_, address):
+            yield address
 
     # --- what is there ---------------------------------------------------------------------------
 
@@ -227,15 +252,16 @@ class ExamplesTest(unittest.TestCase):
 
     # --- more than the READMEs show --------------------------------------------------------------
 
+
     def test_admin_serves_orders_and_the_admin_services(self) -> None:
         port, admin_port = free_ports(2)
         with self.backend() as endpoint:
-            ports = {"50050": str(port), "50051": endpoint.rsplit(":", 1)[1]}
+            ports = {"50050": str(port), "50051": port_of(endpoint)}
             world = self.world("admin", ports)
             addresses = [f"127.0.0.1:{port}", f"127.0.0.1:{admin_port}"]
             with serving(self.program("admin"), *addresses, **world) as server:
                 self.assertEqual(f"serving {addresses[0]}, admin pages on {addresses[1]}\n", server.stdout.readline())
-                resources = json.loads(world["GRPC_XDS_BOOTSTRAP_CONFIG"])["signalbox.resources"]
+                resources = resources_of(world)
                 for method in ("signalbox.demo.v1.Orders/Place", "grpc.health.v1.Health/Check",
                                "grpc.channelz.v1.Channelz/GetTopChannels",
                                "envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus"):
@@ -254,12 +280,12 @@ class ExamplesTest(unittest.TestCase):
         world = self.world("admin", {**self.dead_ports, "50050": str(port)})
         with serving(self.program("admin"), f"127.0.0.1:{port}", f"127.0.0.1:{admin_port}", **world) as server:
             self.assertIn("serving", server.stdout.readline())
-            resources = json.loads(world["GRPC_XDS_BOOTSTRAP_CONFIG"])["signalbox.resources"]
+            resources = resources_of(world)
             self.assertEqual(["14"], self.codes_of("signalbox.demo.v1.Orders/Place", resources))
             said = run(self.prefix / "bin/signalbox", "ready", "--admin", f"127.0.0.1:{admin_port}", fails=True)
             self.assertIn("not ready", said)
 
-    def codes_of(self, method: str, resources: str) -> list[str]:
+    def codes_of(self, method: str, resources: Path) -> list[str]:
         """The status codes of calls to the example's server."""
         report = self.folder / "load.json"
         run(self.prefix / "bin/signalbox", "load", "--resources", resources, "--target", "xds:///front", "--call", method,
@@ -273,7 +299,7 @@ class ExamplesTest(unittest.TestCase):
         headers = self.folder / "headers"  # gRPC's own log of what the backend receives.
         logged = {"LOG": str(headers), "GRPC_TRACE": "chttp2_hpack_parser", "GRPC_VERBOSITY": "debug"}
         with Collector() as collector, self.backend("sh", "-c", 'exec "$0" "$@" 2> "$LOG"', **logged) as endpoint:
-            world = self.world("opentelemetry", {"50051": endpoint.rsplit(":", 1)[1]})
+            world = self.world("opentelemetry", {"50051": port_of(endpoint)})
             method = "signalbox.demo.v1.Orders/Place"
             self.assertEqual(["OK"], results(run(traced_call, collector.url, "xds:///orders", f"/{method}", **world)))
             [call] = [s for s in collector.spans if s["name"] == f"Sent.{method}"]
@@ -310,6 +336,34 @@ class ExamplesTest(unittest.TestCase):
             ends = {span["name"]: span["status"]["code"] for span in collector.spans if "status" in span}
             self.assertEqual({"Sent.signalbox.demo.v1.Orders/Missing": 2, "Attempt.signalbox.demo.v1.Orders/Missing": 2}, ends)
 
+    def test_http_requests_end_in_time_and_say_why(self) -> None:
+        """The odd server sends no whole response. The other server has accepted a connection, and
+        refuses new ones."""
+        client = self.program("http", "http_client")
+        with OddServer() as odd, socket.create_server(("127.0.0.1", 0)) as refusing:
+            file = self.folder / "odd.yaml"
+            text = shop(orders=[odd.port], pages=[refusing.getsockname()[1]])
+            limit = "max_stream_duration: {max_stream_duration: 2s}"
+            file.write_text(re.sub(r"route: {(.*)}}", rf"route: {{\1, {limit}}}}}", text), encoding="utf-8")
+            with serving("sh", "-c", 'exec "$0" 2>&1', client, **world_of(file)) as process:
+                refusing.settimeout(PATIENCE)
+                with refusing.accept()[0]:
+                    refusing.close()
+                    ways = ("closed", "garbage", "cut", "late", "trickle")
+                    lines = [*(f"/orders/{way}" for way in ways), "", "orders/7", "/imprint"]
+                    said, _ = process.communicate("\n".join(lines) + "\n", timeout=PATIENCE)
+                self.assertEqual(1, process.returncode, said)
+            answers = [line for line in said.splitlines() if not line.startswith("signalbox")]
+            for way, answer in zip(ways, answers):
+                with self.subTest(way=way):
+                    self.assertRegex(answer, r"\A0 no response: .")
+            refused = 'http_client: a path begins with "/", this one does not: '
+            last = "503 no backend in time: no attempt to connect succeeded"
+            self.assertEqual([refused, f"{refused}orders/7", last], answers[len(ways):])
+            self.assertEqual(5, count_of(said, "signalbox_rpcs_started_total{"), said)
+            self.assertEqual(5, count_of(said, "signalbox_rpcs_completed_total{"), said)
+            self.assertRegex(said, r'(?m)^signalbox_calls_total\{.*"UNAVAILABLE".*\} 6$')
+
     def test_http_requests_follow_routes_priorities_and_sessions(self) -> None:
         client = self.program("http", "http_client")
         with contextlib.ExitStack() as stack:
@@ -334,7 +388,10 @@ class ExamplesTest(unittest.TestCase):
 
             self.assertEqual("200 first /orders/7", get("/orders/7"))
             self.assertEqual("200 pages /imprint", get("/imprint"))
-            self.assertEqual("503 first /orders/busy", get("/orders/busy"))
+            self.assertEqual("503 first /orders/status/503", get("/orders/status/503"))
+            for statuses in CODES.values():
+                for status in statuses:
+                    self.assertEqual(f"{status} pages /status/{status}", get(f"/status/{status}"))
             cookie = base64.b64encode(f"127.0.0.1:{first_port};orders".encode()).decode()
             self.assertEqual(f"200 first /orders/cookies seen=yes; shopper={cookie}", get("/orders/cookies"))
             self.assertEqual("200 pages /cookies ", get("/cookies"))
@@ -350,7 +407,11 @@ class ExamplesTest(unittest.TestCase):
             shopper.stdin.close()
             counted = shopper.stdout.read()
             self.assertEqual(0, shopper.wait(PATIENCE))
-            self.assertRegex(counted, r'(?m)^signalbox_rpcs_completed_total\{.*cluster="pages".*code="OK".*\} 2$')
+            completed = "signalbox_rpcs_completed_total"
+            self.assertEqual(count_of(counted, "signalbox_rpcs_started_total{"), count_of(counted, f"{completed}{{"))
+            for code, statuses in CODES.items():
+                pages = sum(count_of(line, completed) for line in counted.splitlines() if f'"pages",code="{code}"' in line)
+                self.assertEqual(len(statuses) + 2 * (code == "OK"), pages, counted)
             self.assertRegex(counted, r'(?m)^signalbox_rpcs_completed_total\{.*cluster="orders".*"UNAVAILABLE".*\} 1$')
 
 

@@ -3,10 +3,12 @@
 """An HTTP/1.1 server on a loopback port, which it prints. By default the port is a free one.
 
 The body of an answer has the server's name and the path. If the path ends with /cookies, the
-request's cookies follow. The status is 503 if the path ends with /busy. Each answer sets a cookie.
+request's cookies follow. If the path ends with /status/NUMBER, the status is this number, else 200.
+Each answer sets a cookie.
 
 Usage: http_server.py NAME [PORT]"""
 
+import re
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -18,7 +20,8 @@ class Handler(BaseHTTPRequestHandler):
         body = f"{sys.argv[1]} {self.path}".encode()
         if self.path.endswith("/cookies"):
             body += f" {self.headers.get('Cookie', '')}".encode()
-        self.send_response(503 if self.path.endswith("/busy") else 200)
+        wanted = re.search(r"/status/(\d+)$", self.path)
+        self.send_response(int(wanted[1]) if wanted else 200)
         self.send_header("Set-Cookie", "seen=yes; Path=/orders/")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
