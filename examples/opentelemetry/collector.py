@@ -25,6 +25,11 @@ class Collector(http.server.BaseHTTPRequestHandler):
 if __name__ == "__main__":
     if len(sys.argv) != 2 or not sys.argv[1].isdigit():
         sys.exit("usage: collector.py PORT")
-    with http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Collector) as server:
-        print(f"waiting for spans at http://127.0.0.1:{server.server_port}", flush=True)
-        server.serve_forever()
+    try:
+        with http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Collector) as server:
+            print(f"waiting for spans at http://127.0.0.1:{server.server_port}", flush=True)
+            server.serve_forever()
+    except (OSError, OverflowError) as error:  # The port is in use, or beyond 65535.
+        sys.exit(f"collector.py: port {sys.argv[1]}: {error}")
+    except KeyboardInterrupt:
+        pass

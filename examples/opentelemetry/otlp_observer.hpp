@@ -14,12 +14,12 @@
 #include <iostream>
 #include <memory>
 #include <mutex>
-#include <random>
 #include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
 #include <httplib.h>
 #include <nlohmann/json.hpp>
@@ -28,8 +28,8 @@
 
 using Json = nlohmann::json;
 
-inline Json attribute(const char* key, const Json& value, const char* type = "stringValue") {
-  return {{"key", key}, {"value", {{type, value}}}};
+inline void add_attribute(Json& of, const char* key, Json value, const char* type = "stringValue") {
+  of["attributes"].push_back(Json{{"key", key}, {"value", {{type, std::move(value)}}}});
 }
 
 class OtlpObserver final : public signalbox::CallObserver {
@@ -46,18 +46,19 @@ class OtlpObserver final : public signalbox::CallObserver {
 
  private:
   void run(const std::stop_token& stop) {
+    http_.set_connection_timeout(2);  // Seconds. The destructor waits for the last batches.
+    http_.set_read_timeout(2);
     const auto is_due = [this] { return !spans_.empty(); };
     for (std::unique_lock lock(mutex_); changed_.wait(lock, stop, is_due);) {
-      const Json scope = {{"spans", std::exchange(spans_, Json::array())}};
+      Json body;
+      body["resourceSpans"][0]["scopeSpans"][0]["spans"] = std::exchange(spans_, Json::array());
       lock.unlock();
-      const Json service = attribute("service.name", "traced_call");
-      const Json resource = {{"resource", {{"attributes", Json::array({service})}}},
-                             {"scopeSpans", Json::array({scope})}};
-      const Json body = {{"resourceSpans", Json::array({resource})}};
+      add_attribute(body["resourceSpans"][0]["resource"], "service.name", "traced_call");
       // A server's status may hold bytes that are no UTF-8; dump() replaces them.
       const std::string text = body.dump(-1, ' ', false, Json::error_handler_t::replace);
       const auto answer = http_.Post("/v1/traces", text, "application/json");
-      if (!answer || answer->status != 200) std::cerr << "the collector has not taken spans\n";
+      const auto result = answer ? std::to_string(answer->status) : to_string(answer.error());
+      if (result != "200") std::cerr << "the collector has not taken spans: " << result << '\n';
       lock.lock();
     }
   }
@@ -79,14 +80,13 @@ class OtlpTrace final : public signalbox::CallTrace {
 
   void delay_began(const signalbox::DelayBegan& delay) override {
     delay_ = begin("Delay", (delay.in_attempt ? attempt_ : call_)["spanId"], delay.at);
-    delay_["attributes"] = Json::array({attribute("grpc.delay_type", std::string(delay.type))});
+    add_attribute(delay_, "grpc.delay_type", std::string(delay.type));
     was_picking_ |= delay.in_attempt;
     delay_reason_changed(delay.reason, delay.at);
   }
 
   void delay_reason_changed(absl::string_view reason, signalbox::Instant at) override {
-    const Json text = attribute("grpc.delay_reason", std::string(reason));
-    event(delay_, "Delay triggered", at)["attributes"] = Json::array({text});
+    add_attribute(event(delay_, "Delay triggered", at), "grpc.delay_reason", std::string(reason));
   }
 
   void delay_ended(signalbox::Instant at) override {
@@ -97,14 +97,13 @@ class OtlpTrace final : public signalbox::CallTrace {
 
   void attempt_began(const signalbox::AttemptBegan& attempt) override {
     attempt_ = begin("Attempt." + method_, call_["spanId"], attempt.at);
-    attempt_["attributes"] =
-        Json::array({attribute("previous-rpc-attempts", attempt.previous_attempts, "intValue"),
-                     attribute("transparent-retry", attempt.is_transparent_retry, "boolValue")});
+    add_attribute(attempt_, "previous-rpc-attempts", attempt.previous_attempts, "intValue");
+    add_attribute(attempt_, "transparent-retry", attempt.is_transparent_retry, "boolValue");
   }
 
   void attempt_sent(const signalbox::AttemptSent& sent, signalbox::AttemptHeaders& out) override {
     if (std::exchange(was_picking_, false)) event(attempt_, "Delayed LB pick complete", sent.at);
-    attempt_["attributes"].push_back(attribute("server.address", std::string(sent.endpoint)));
+    add_attribute(attempt_, "server.address", std::string(sent.endpoint));
     out.set("traceparent", absl::StrCat("00-", id_, "-", std::string(attempt_["spanId"]), "-01"));
   }
 
@@ -114,8 +113,8 @@ class OtlpTrace final : public signalbox::CallTrace {
 
  private:
   static std::string hex() {
-    thread_local std::mt19937_64 random{std::random_device{}()};
-    return absl::StrCat(absl::Hex(random() | 1U, absl::kZeroPad16));
+    thread_local absl::BitGen random;  // Its seed is long enough for a fleet.
+    return absl::StrCat(absl::Hex(absl::Uniform<std::uint64_t>(random) | 1U, absl::kZeroPad16));
   }
 
   // Events have the steady clock's time, so steps of the wall clock do not bend a trace.

@@ -240,6 +240,8 @@ class ExamplesTest(unittest.TestCase):
     def test_wrong_arguments_get_the_usage(self) -> None:
         for name, *arguments in (("admin",), ("custom_policy",), ("opentelemetry",),
                                  ("opentelemetry", "ftp://a:1", "xds:///a", "/a/b"),
+                                 *(("opentelemetry", f"http://127.0.0.1{end}", "xds:///a", "/a/b") for end in (
+                                     "", ":", ":1/", ":1/v1/traces", ":65536", ":99999999999")),
                                  ("opentelemetry", "http://127.0.0.1:1", "xds:///a", "")):
             with self.subTest(example=name, arguments=arguments):
                 said = run("sh", "-c", '"$0" "$@"; test $? -eq 2', self.program(name), *arguments)
@@ -249,6 +251,16 @@ class ExamplesTest(unittest.TestCase):
         said, _ = self.refused.communicate(timeout=PATIENCE)
         self.assertEqual(1, self.refused.returncode, said)
         self.assertIn("reserved: must be 1 to 1000, found 0", said)
+
+    def test_the_collector_ends_without_a_traceback(self) -> None:
+        collector = self.installed / "opentelemetry" / "collector.py"
+        with serving("sh", "-c", 'exec "$0" "$@" 2>&1', sys.executable, collector, "0") as process:
+            port = process.stdout.readline().rstrip("\n").rpartition(":")[2]
+            said = run(sys.executable, collector, port, fails=True)
+            self.assertRegex(said, rf"\Acollector.py: port {port}: .*\n\Z")
+            process.send_signal(signal.SIGINT)
+            self.assertEqual("", process.stdout.read())
+            self.assertEqual(0, process.wait(PATIENCE))
 
     # --- more than the READMEs show --------------------------------------------------------------
 
@@ -335,6 +347,34 @@ class ExamplesTest(unittest.TestCase):
             run(traced_call, collector.url, "xds:///orders", "/signalbox.demo.v1.Orders/Missing", fails=True, **world)
             ends = {span["name"]: span["status"]["code"] for span in collector.spans if "status" in span}
             self.assertEqual({"Sent.signalbox.demo.v1.Orders/Missing": 2, "Attempt.signalbox.demo.v1.Orders/Missing": 2}, ends)
+
+    def test_opentelemetry_says_why_no_spans_were_taken(self) -> None:
+        traced_call = self.program("opentelemetry", "traced_call")
+        with self.backend() as endpoint, contextlib.ExitStack() as stack:
+            def said_with(port: int) -> str:
+                world = self.world("opentelemetry", {"50051": port_of(endpoint)})
+                said = run(traced_call, f"http://127.0.0.1:{port}", "xds:///orders", "/signalbox.demo.v1.Orders/Place", **world)
+                self.assertIn("OK", results(said))
+                return said
+
+            no_collector = stack.enter_context(serving(sys.executable, HERE / "http_server.py", "a"))
+            self.assertIn("the collector has not taken spans: 501\n", said_with(int(no_collector.stdout.readline())))
+            # This server's queue of connections is full. An attempt to connect lasts until the
+            # client's limit.
+            full = stack.enter_context(socket.socket())
+            full.bind(("127.0.0.1", 0))
+            full.listen(0)
+            for _ in range(3):
+                waiting = stack.enter_context(socket.socket())
+                waiting.setblocking(False)
+                waiting.connect_ex(full.getsockname())
+            self.assertRegex(said_with(full.getsockname()[1]), r"the collector has not taken spans: \D")
+
+    def test_opentelemetry_sends_text_that_is_no_utf8(self) -> None:
+        with Collector() as collector, self.backend() as endpoint:
+            run("sh", "-c", 'exec "$0" "$@" "$(printf "/a/\\377")"', self.program("opentelemetry"), collector.url, "xds:///orders",
+                fails=True, **self.world("opentelemetry", {"50051": port_of(endpoint)}))
+            self.assertIn("Sent.a/\ufffd", [span["name"] for span in collector.spans])
 
     def test_http_requests_end_in_time_and_say_why(self) -> None:
         """The odd server sends no whole response. The other server has accepted a connection, and
