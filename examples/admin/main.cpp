@@ -55,7 +55,8 @@ int serve(const std::string& address, const std::string& admin_address) {
   Front front((*runtime)->channel("xds:///orders"));
   grpc::ServerBuilder builder;
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // Else two servers may share the port.
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials());
+  int port = 0;
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(&front);
   const auto added = (*runtime)->add_admin_services(builder);
   if (!added.ok()) return fail("the admin services", added);
@@ -63,7 +64,8 @@ int serve(const std::string& address, const std::string& admin_address) {
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr) return fail(address, absl::UnavailableError("cannot listen"));
 
-  std::cout << "serving " << address << ", admin pages on " << *pages << std::endl;
+  const std::string host = address.substr(0, address.rfind(':'));
+  std::cout << "serving " << host << ':' << port << ", admin pages on " << *pages << std::endl;
   sigset_t stop;
   sigemptyset(&stop);
   sigaddset(&stop, SIGINT);

@@ -18,9 +18,11 @@ import subprocess
 import sys
 import time
 import unittest
+import urllib.error
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Iterator
+from typing import Callable, Iterator
 
 from collector import Collector, attributes, events
 from installed import PATIENCE, free_ports, installation, outside, results, run, serving, world_of
@@ -286,6 +288,34 @@ class ExamplesTest(unittest.TestCase):
                 server.send_signal(signal.SIGTERM)
                 self.assertEqual("stopped\n", server.stdout.read())
                 self.assertEqual(0, server.wait(PATIENCE))
+
+    def test_admin_stops_while_a_call_has_no_answer(self) -> None:
+        """The backend is stopped. Its call ends with the server's."""
+        with self.backend_process() as (stopped, endpoint):
+            world = self.world("admin", {"50051": port_of(endpoint)})
+            with serving(self.program("admin"), "127.0.0.1:0", "127.0.0.1:0", **world) as server:
+                found = re.fullmatch(r"serving (\S+:[1-9]\d*), admin pages on (\S+)\n", server.stdout.readline())
+                address, pages = found.groups()
+                self.until(f"http://{pages}/ready", lambda said: "LIVE" in said)
+                stopped.send_signal(signal.SIGSTOP)
+                callers = self.world("admin", {"50050": port_of(address)})
+                with serving(self.prefix / "bin/signalbox", "load", "--resources", resources_of(callers), "--target",
+                             "xds:///front", "--call", "signalbox.demo.v1.Orders/Place", "--timeout", "600s",
+                             "--duration", "600s", "--quiet"):
+                    self.until(f"http://{pages}/metrics", lambda said: count_of(said, "signalbox_rpcs_active{") > 0)
+                    server.send_signal(signal.SIGINT)
+                    self.assertEqual(0, server.wait(PATIENCE))
+                    self.assertEqual("stopped\n", server.stdout.read())
+
+    def until(self, page: str, holds: Callable[[str], bool]) -> None:
+        """Waits until this holds for the page's text."""
+        deadline = time.monotonic() + PATIENCE
+        said = ""
+        while not holds(said):
+            self.assertLess(time.monotonic(), deadline, f"{page}: {said}")
+            time.sleep(0.05)
+            with contextlib.suppress(urllib.error.HTTPError), urllib.request.urlopen(page, timeout=PATIENCE) as answer:
+                said = answer.read().decode()
 
     def test_admin_without_a_backend_is_not_ready(self) -> None:
         port, admin_port = free_ports(2)
