@@ -34,7 +34,7 @@ MOST_LINES = 150  # Of C++ in an example, without blank lines and comments.
 MOST_README_LINES = 10  # Of an example's README, without blank lines.
 PROGRAMS = {"admin": "server", "custom_policy": "pick", "failover": "failover", "http": "http_client",
             "opentelemetry": "traced_call", "sessions": "session"}
-BUILD_LINE = "    cmake -B build && cmake --build build\n"
+BUILD_LINE = "    cmake -G Ninja -B build && cmake --build build\n"
 PORTS = ("50050", "50051", "50052", "9901", "4318")  # Of all READMEs and resources.
 # gRPC's mapping of HTTP statuses to codes.
 CODES = {"OK": (201,), "INTERNAL": (400,), "UNAUTHENTICATED": (401,), "PERMISSION_DENIED": (403,), "UNIMPLEMENTED": (404,),
@@ -141,8 +141,7 @@ class ExamplesTest(unittest.TestCase):
     @classmethod
     def build(cls, name: str) -> None:
         shutil.copytree(cls.installed / name, cls.folder / name)
-        run("sh", "-c", BUILD_LINE, cwd=cls.folder / name, CMAKE_PREFIX_PATH=cls.prefix, CMAKE_GENERATOR="Ninja",
-            CMAKE_BUILD_PARALLEL_LEVEL=1)
+        run("sh", "-c", BUILD_LINE, cwd=cls.folder / name, CMAKE_PREFIX_PATH=cls.prefix, CMAKE_BUILD_PARALLEL_LEVEL=1)
 
     @classmethod
     def program(cls, example: str, name: str | None = None) -> Path:
@@ -203,6 +202,7 @@ class ExamplesTest(unittest.TestCase):
             file.write_text(with_ports(text_of(file), ports), encoding="utf-8")
         (work / "build").symlink_to(self.program(name).parent)  # Made by the same line.
         readme = text_of(work / "README.md")
+        before = {file: file.read_bytes() for file in work.iterdir() if file.is_file()}
         self.assertEqual(1, readme.count(BUILD_LINE))
         steps = [found.groups() for found in STEP.finditer(with_ports(readme.replace(BUILD_LINE, ""), ports))]
         self.assertGreater(sum(printed is not None for _, _, printed in steps), 0)
@@ -210,8 +210,13 @@ class ExamplesTest(unittest.TestCase):
             for block, command, printed in steps:
                 if printed is not None:
                     shell.expect(printed)
-                else:
-                    shell.paste(block or command)
+                for line in (block or command or "").splitlines():
+                    shell.paste(line)
+                    # A reader waits until a backend runs.
+                    for address in re.findall(r"signalbox backend --listen (\S+)", line):
+                        shell.until(lambda said=f'"address":"{address}"': said in shell.printed(), line)
+        # A reader may run the example again.
+        self.assertEqual(before, {file: file.read_bytes() for file in before})
 
     def test_the_readmes_work_by_copy_and_paste(self) -> None:
         for name in PROGRAMS:
