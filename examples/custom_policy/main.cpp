@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
     std::cerr << "pick: " << runtime.status() << '\n';
     return 1;
   }
-  const auto router = *(*runtime)->router("xds:///orders");
+  const auto router = *(*runtime)->router("xds:///orders");  // A literal, so the name is valid.
   for (int i = 1; i < argc; ++i) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     const signalbox::CallArgs call{.path = argv[i], .seed = signalbox::next_seed()};
@@ -30,6 +30,6 @@ int main(int argc, char** argv) {
       std::cerr << "pick: " << argv[i] << ": no endpoint: " << pick.status() << '\n';
       return 1;
     }
-    std::cout << argv[i] << " goes to " << pick.connection()->address() << '\n';
+    std::cout << argv[i] << " goes to " << pick.connection()->address() << std::endl;
   }
 }

@@ -271,6 +271,60 @@ class ExamplesTest(unittest.TestCase):
 
     # --- more than the READMEs show --------------------------------------------------------------
 
+    def test_failover_keeps_the_second_priority_connected(self) -> None:
+        with self.backend() as first, socket.create_server(("127.0.0.1", 0)) as second:
+            second.settimeout(PATIENCE)
+            ports = {"50051": port_of(first), "50052": str(second.getsockname()[1])}
+            with serving(self.program("failover"), **self.world("failover", ports)) as client:
+                self.assertEqual("calls go to a\n", client.stdout.readline())
+                second.accept()[0].close()
+
+    def test_failover_loses_no_call_that_its_backend_had(self) -> None:
+        place, report = self.folder / "place", self.folder / "failover.json"
+        place.write_bytes(b"\x10\xc0\x9a\x0c")  # A PlaceRequest with a work_us of 200,000.
+        with self.backend_process() as (killed, first), self.backend() as second:
+            world = self.world("failover", {"50051": port_of(first), "50052": port_of(second)})
+            with serving("sh", "-c", 'exec "$0" "$@" 2>&1', self.prefix / "bin/signalbox", "load", "--resources",
+                         resources_of(world), "--target", "xds:///orders", "--call", "signalbox.demo.v1.Orders/Place",
+                         "--data-file", place, "--arrivals", "even", "--rate", "50", "--duration", "4s", "--timeout", "60s",
+                         "--max-lateness", "60s", "--json", report) as load:
+                while not load.stdout.readline().lstrip().startswith("2 s"):  # A line comes each second.
+                    self.assertIsNone(load.poll())
+                killed.kill()
+                said, _ = load.communicate(timeout=PATIENCE)
+                self.assertEqual(0, load.returncode, said)
+        self.assertEqual(["0"], list(json.loads(text_of(report))["sides"][0]["codes"]))
+
+    def test_custom_policy_keeps_the_first_endpoints_for_slow_calls(self) -> None:
+        with self.backend() as a, self.backend() as b, self.backend() as c:
+            endpoint = "          - endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: PORT}}}\n"
+            second, third = (endpoint.replace("PORT", port_of(address)) for address in (b, c))
+            world = self.world("custom_policy", {"50051": port_of(a), "50052": port_of(b)}, (second, second + third))
+            slow, other = "/reports.v1.Reports/Year", "/orders.v1.Orders/Place"
+            said = results(run(self.program("custom_policy"), *[slow, other] * 3, **world))
+            self.assertEqual([f"{slow} goes to {a}"] * 3, said[::2])
+            self.assertLessEqual(set(said[1::2]), {f"{other} goes to {address}" for address in (b, c)})
+            for reserved in (2, 3):  # All calls share two endpoints.
+                world = self.world("custom_policy", {"50051": port_of(a), "50052": port_of(b)},
+                                   ("reserved: 1", f"reserved: {reserved}"))
+                said = results(run(self.program("custom_policy"), slow, other, **world))
+                self.assertLessEqual(set(said), {f"{path} goes to {address}" for path in (slow, other) for address in (a, b)})
+
+    def test_custom_policy_takes_a_new_configuration(self) -> None:
+        """The only endpoint of other calls is dead, until it is replaced. Then no call is slow any
+        more."""
+        slow, other = "/reports.v1.Reports/Year", "/orders.v1.Orders/Place"
+        with self.backend() as a, self.backend() as b:
+            world = self.world("custom_policy", {**self.dead_ports, "50051": port_of(a)})
+            resources = resources_of(world)
+            with serving(self.program("custom_policy"), slow, other, slow, **world) as pick:
+                self.assertEqual(f"{slow} goes to {a}\n", pick.stdout.readline())
+                text = text_of(resources).replace(f"port_value: {self.dead_ports['50052']}", f"port_value: {port_of(b)}")
+                new = resources.with_suffix(".new")
+                new.write_text(text.replace("slow: /reports.", "slow: /other."), encoding="utf-8")
+                new.replace(resources)
+                self.assertEqual(f"{other} goes to {b}\n{slow} goes to {b}\n", pick.stdout.read())
+                self.assertEqual(0, pick.wait(PATIENCE))
 
     def test_admin_serves_orders_and_the_admin_services(self) -> None:
         port, admin_port = free_ports(2)
