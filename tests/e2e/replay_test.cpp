@@ -530,7 +530,8 @@ TEST_CASE("replay: bad files and questions get an error that says what is wrong"
   const std::string cut = folder.write("c.rec", head + event + event.substr(0, 5));
   std::string damaged = event;
   damaged[1] = 1;  // Its length is 256 longer.
-  for (const std::string& path : {cut, folder.write("h.rec", head + event + damaged + event)}) {
+  for (const std::string& path :
+       {cut, folder.write("h.rec", absl::StrCat(head, event, damaged, event))}) {
     CHECK(error_of(replay_command(path), 1) ==
           absl::StrCat("signalbox replay: ",
                        path,
