@@ -130,7 +130,8 @@ TEST_CASE("stream_lanes: connections come and go under calls", "[lb][lanes][A105
   std::atomic<bool> is_over{false};
   std::atomic<int> ended{0};
   std::thread owner([&] {
-    for (std::uint64_t round = 1; round <= kRounds; ++round) {
+    // On a busy machine the calls may begin late.
+    for (std::uint64_t round = 1; round <= kRounds || ended == 0; ++round) {
       links.push_back(link(1));
       lanes.add(round, links.back(), false);
       lanes.remove(round - 1);
