@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 
 #include "actors/channel_port.hpp"
+#include "actors/io/file_ads_transport.hpp"
 #include "channel/recorded_options.hpp"
 #include "channel/status_of.hpp"
 #include "lb/pick/router.hpp"
@@ -30,7 +31,8 @@ void warn(const Replay::Log& log, std::string text) {
 // channel/runtime.cpp).
 std::vector<std::string> servers_of(const xds::Bootstrap& bootstrap) {
   std::vector<std::string> names;
-  if (bootstrap.resources_file) names.push_back(absl::StrCat("file:", *bootstrap.resources_file));
+  if (bootstrap.resources_file)
+    names.push_back(actors::file_server_name(*bootstrap.resources_file));
   for (xds::ServerConfig& server : xds::distinct_servers(bootstrap))
     names.push_back(std::move(server.server_uri));
   return names;

@@ -52,10 +52,6 @@ absl::StatusOr<std::string> read_text(const std::string& path) {
   return actors::read_file(path, kMostBytes);
 }
 
-std::string old_of(const std::string& path) {
-  return path + ".old";
-}
-
 absl::StatusOr<xds::ReadRecording> read_segment(const std::string& path) {
   const auto text = read_text(path);
   if (!text.ok()) return text.status();
@@ -82,7 +78,7 @@ bool exists(const std::string& path) {
 
 // Puts the segment before this one in front, if it is there and of the same recording.
 void add_earlier_segment(const std::string& path, Recording& recording) {
-  const std::string old = old_of(path);
+  const std::string old = xds::earlier_segment(path);
   if (recording.header.segment == 0) {
     if (exists(old)) {
       say("replay",
@@ -109,10 +105,10 @@ void add_earlier_segment(const std::string& path, Recording& recording) {
 
 absl::StatusOr<Recording> read_all(const ReplayOptions& options) {
   auto read = read_segment(options.file);
-  if (absl::IsNotFound(read.status()) && exists(old_of(options.file))) {
+  if (absl::IsNotFound(read.status()) && exists(xds::earlier_segment(options.file))) {
     return absl::NotFoundError(absl::StrCat(read.status().message(),
                                             "; there is ",
-                                            old_of(options.file),
+                                            xds::earlier_segment(options.file),
                                             ", which can be replayed alone"));
   }
   if (!read.ok()) return read.status();

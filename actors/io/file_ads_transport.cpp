@@ -305,7 +305,7 @@ class FileAdsTransport final : public AdsTransport {
                    WatchedFile file,
                    const Resources& resources,
                    std::shared_ptr<SocketLoop> loop)
-      : name_(absl::StrCat("file:", options.path)),
+      : name_(file_server_name(options.path)),
         loop_(std::move(loop)),
         server_(std::move(options), std::move(file), resources, *loop_) {
     loop_->post([this] { server_.follow(); });
@@ -332,6 +332,10 @@ class FileAdsTransport final : public AdsTransport {
 };
 
 }  // namespace
+
+std::string file_server_name(absl::string_view path) {
+  return absl::StrCat("file:", path);
+}
 
 absl::StatusOr<std::shared_ptr<AdsTransport>> make_file_ads_transport(FileAdsOptions options) {
   auto file = WatchedFile::open(options.path, options.limits.max_file_bytes);

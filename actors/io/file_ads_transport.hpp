@@ -45,6 +45,9 @@ struct FileAdsOptions {
   std::function<void(FileTrouble trouble, const std::string& text)> complain;
 };
 
+/// AdsTransport::server() of a transport that follows the file.
+std::string file_server_name(absl::string_view path);
+
 /// Makes a transport that follows the file until the transport is destroyed. Returns an error when
 /// the present file cannot be read or watched, or is not a list of resources (F1), or when no file
 /// descriptor is free.

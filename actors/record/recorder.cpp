@@ -44,10 +44,6 @@ absl::Status failed(const std::string& path, const std::string& what) {
       absl::StrCat("recording ", path, ": cannot ", what, ": ", std::strerror(errno)));
 }
 
-std::string old_of(const std::string& path) {
-  return path + ".old";
-}
-
 std::string lock_of(const std::string& path) {
   return path + ".lock";
 }
@@ -114,7 +110,7 @@ class NextFile {
   absl::StatusOr<Descriptor> take_place() {
     struct stat found{};
     const bool has_bytes = ::stat(path_.c_str(), &found) == 0 && found.st_size > 0;
-    if (has_bytes && std::rename(path_.c_str(), old_of(path_).c_str()) != 0)
+    if (has_bytes && std::rename(path_.c_str(), xds::earlier_segment(path_).c_str()) != 0)
       return failed(path_, "rename the earlier file");
     if (std::rename(next_.c_str(), path_.c_str()) != 0)
       return failed(path_, "rename the next file");
@@ -201,12 +197,12 @@ void Recorder::run() {
     events.swap(waiting_);
     waiting_bytes_ = 0;
     lock.unlock();
-    const absl::StatusOr<std::uint64_t> left_out = write(events);
-    if (!left_out.ok())
-      options_.complain(absl::StrCat(left_out.status().message(), "; recording has ended"));
+    const absl::StatusOr<std::uint64_t> without_room = write(events);
+    if (!without_room.ok())
+      options_.complain(absl::StrCat(without_room.status().message(), "; recording has ended"));
     lock.lock();
-    if (left_out.ok()) {
-      if (*left_out > 0) options_.count_dropped(*left_out);
+    if (without_room.ok()) {
+      if (*without_room > 0) options_.count_dropped(*without_room);
       continue;
     }
     has_failed_ = true;
@@ -259,10 +255,10 @@ std::size_t Recorder::full_size() const {
   return std::max(options_.max_bytes / 2, 2 * state_bytes_);
 }
 
-// Returns how many of the events are left out.
+// Returns how many of the events have no room in the file.
 absl::StatusOr<std::uint64_t> Recorder::write(const std::vector<RecordedEvent>& events) {
   std::string bytes;
-  std::uint64_t left_out = 0;
+  std::uint64_t without_room = 0;
   bool may_rotate = true;  // An attempt that fails is the last one for these events.
   for (const RecordedEvent& event : events) {
     std::string frame = xds::encode(event);
@@ -277,7 +273,7 @@ absl::StatusOr<std::uint64_t> Recorder::write(const std::vector<RecordedEvent>& 
       // A mark stands for events that were counted when they were dropped.
       const auto* const mark = std::get_if<EventsDropped>(&event.what);
       left_out_ += mark == nullptr ? 1 : mark->count;
-      if (mark == nullptr) ++left_out;
+      if (mark == nullptr) ++without_room;
       continue;
     }
     if (left_out_ > 0) {
@@ -287,7 +283,7 @@ absl::StatusOr<std::uint64_t> Recorder::write(const std::vector<RecordedEvent>& 
     bytes += frame;
   }
   if (auto status = append(bytes); !status.ok()) return status;
-  return left_out;
+  return without_room;
 }
 
 absl::Status Recorder::append(const std::string& bytes) {

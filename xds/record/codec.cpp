@@ -383,6 +383,10 @@ class Reader {
 
 }  // namespace
 
+std::string earlier_segment(const std::string& path) {
+  return path + ".old";
+}
+
 std::string recording_preamble() {
   return absl::StrCat(kMagic, kRecordingFormat, "\n");
 }

@@ -28,6 +28,9 @@ namespace signalbox::xds {
 /// The number of the format that this signalbox writes and reads.
 inline constexpr int kRecordingFormat = 2;
 
+/// The file of the segment before the one at `path`.
+std::string earlier_segment(const std::string& path);
+
 /// The first line of a file.
 std::string recording_preamble();
 
